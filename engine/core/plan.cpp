@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/core/plan.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace rrfp::core {
+
+size_t RankPlan::find_edge(EdgeId id) const {
+  const auto at = std::lower_bound(edges.begin(), edges.end(), id,
+                                   [](const EdgePlan& e, EdgeId value) { return e.id < value; });
+  return at != edges.end() && at->id == id ? static_cast<size_t>(at - edges.begin()) : edges.size();
+}
+
+size_t RankPlan::find_chunk(StageId stage) const {
+  const auto at = std::find_if(chunks.begin(), chunks.end(),
+                               [&](const ChunkPlan& c) { return c.stage == stage; });
+  return static_cast<size_t>(at - chunks.begin());
+}
+
+namespace {
+
+class PlanBuilder {
+ public:
+  PlanBuilder(std::shared_ptr<const StepTasks> tasks, RankId rank, const Policy& policy)
+      : tasks_(*tasks), graph_(tasks->graph()) {
+    plan_->rank = rank;
+    plan_->policy = policy;
+    if (policy.order == Order::kStrict) plan_->policy.hold_permille = 0;
+    plan_->tasks = std::move(tasks);
+  }
+
+  Status build(const Hint& hint, const Cap& cap, std::shared_ptr<const RankPlan>& out) {
+    if (Status s = check_limits(); !s.ok()) return s;
+    add_edges();
+    add_chunks();
+    add_cells();
+    if (Status s = add_order(hint); !s.ok()) return s;
+    if (Status s = set_cap(cap); !s.ok()) return s;
+    set_reserves();
+    set_credits();
+    out = std::move(plan_);
+    return {};
+  }
+
+ private:
+  // Indices of chunks and edges of one rank are 16 bits wide.
+  static constexpr size_t kLocalMax = UINT16_MAX - 1;
+
+  [[nodiscard]] Status check_limits() const {
+    size_t edges = 0;
+    for (StageId s : graph_.chunks(plan_->rank)) {
+      edges += graph_.in_edges(s).size() + graph_.out_edges(s).size();
+    }
+    const size_t chunks = graph_.chunks(plan_->rank).size();
+    if (chunks <= kLocalMax && edges <= kLocalMax) return {};
+    return {Code::kOutOfRange, "rank " + std::to_string(plan_->rank.value) + " has " +
+                                   std::to_string(chunks) + " stages with " +
+                                   std::to_string(edges) + " edges; at most " +
+                                   std::to_string(kLocalMax) + " of each fit one rank"};
+  }
+
+  void add_edges() {
+    std::vector<EdgeId> ids;
+    for (StageId s : graph_.chunks(plan_->rank)) {
+      for (EdgeId e : graph_.in_edges(s)) ids.push_back(e);
+      for (EdgeId e : graph_.out_edges(s)) ids.push_back(e);
+    }
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    for (EdgeId id : ids) {
+      EdgePlan& edge = plan_->edges.emplace_back();
+      edge.id = id;
+      const RankId from = graph_.stage(graph_.edge(id).from).rank;
+      const RankId to = graph_.stage(graph_.edge(id).to).rank;
+      edge.peer = from == plan_->rank ? to : from;
+    }
+  }
+
+  void add_chunks() {
+    for (StageId s : graph_.chunks(plan_->rank)) {
+      const Stage& stage = graph_.stage(s);
+      const auto index = static_cast<uint16_t>(plan_->chunks.size());
+      ChunkPlan& chunk = plan_->chunks.emplace_back();
+      chunk.stage = s;
+      chunk.loss = stage.loss;
+      chunk.fused_only = stage.fused_only;
+      chunk.duration_ns = {stage.forward_ns, stage.input_gradient_ns + stage.weight_gradient_ns,
+                           stage.input_gradient_ns, stage.weight_gradient_ns};
+      for (EdgeId e : graph_.in_edges(s)) {
+        const size_t at = plan_->find_edge(e);
+        plan_->edges[at].to_chunk = index;
+        chunk.in.push_back(static_cast<uint16_t>(at));
+      }
+      for (EdgeId e : graph_.out_edges(s)) {
+        const size_t at = plan_->find_edge(e);
+        plan_->edges[at].from_chunk = index;
+        chunk.out.push_back(static_cast<uint16_t>(at));
+      }
+    }
+  }
+
+  void add_cells() {
+    const int32_t m = tasks_.microbatches();
+    plan_->cells.resize(plan_->chunks.size() * static_cast<size_t>(m));
+    plan_->needs.resize(static_cast<size_t>(m));
+    for (size_t c = 0; c < plan_->chunks.size(); ++c) {
+      ChunkPlan& chunk = plan_->chunks[c];
+      for (int32_t k = 0; k < m; ++k) {
+        const MicrobatchId i(k);
+        if (!tasks_.takes_part(chunk.stage, i)) continue;
+        CellPlan& cell = plan_->cells[plan_->cell_index(c, i)];
+        cell.backward = tasks_.backward(chunk.stage, i);
+        cell.weight = tasks_.weight(chunk.stage, i);
+        cell.held_bytes = tasks_.held_bytes(chunk.stage, i);
+        for (uint16_t e : chunk.in) {
+          if (tasks_.active(plan_->edges[e].id, i)) ++cell.forward_inputs;
+        }
+        for (uint16_t e : chunk.out) {
+          if (tasks_.returns(plan_->edges[e].id, i)) ++cell.gradient_inputs;
+        }
+        ++chunk.forward_count;
+        chunk.weight_count += cell.weight ? 1 : 0;
+        plan_->needs[i.index()] += plan_->held(cell);
+        plan_->work_count += 1 + (cell.backward ? 1 : 0) + (cell.weight ? 1 : 0);
+      }
+    }
+  }
+
+  Status add_order(const Hint& hint) {
+    std::vector<Task> order;
+    if (Status s = hint.order(tasks_, plan_->rank, order); !s.ok()) return s;
+    plan_->order.reserve(order.size());
+    for (const Task& task : order) {
+      const size_t c = plan_->find_chunk(task.stage);
+      CellPlan& cell = plan_->cells[plan_->cell_index(c, task.microbatch)];
+      PlannedTask planned = {task.microbatch, static_cast<uint16_t>(c), task.kind};
+      const auto at = static_cast<uint32_t>(plan_->order.size());
+      switch (task.kind) {
+        case TaskKind::kForward: cell.forward_at = at; break;
+        case TaskKind::kWeightGradient:
+          if (plan_->chunks[c].fused_only) continue;  // done by its B
+          cell.weight_at = at;
+          break;
+        case TaskKind::kInputGradient:
+          if (plan_->chunks[c].fused_only) planned.kind = TaskKind::kBackward;
+          [[fallthrough]];
+        case TaskKind::kBackward:
+          cell.backward_at = at;
+          if (planned.kind == TaskKind::kBackward && cell.weight) cell.weight_at = at;
+          break;
+      }
+      plan_->order.push_back(planned);
+    }
+    return {};
+  }
+
+  Status set_cap(const Cap& cap) {
+    const RankId rank = plan_->rank;
+    plan_->cap = {cap.slots, cap.bytes};
+    if (plan_->policy.order == Order::kStrict) {
+      // A strict plan carries its own peak, which check_strict holds against the caps.
+      plan_->cap = {Ledger::kUnlimited, Ledger::kUnlimited};
+      return {};
+    }
+    if (cap.slots == 0 && cap.bytes == 0) {
+      plan_->cap.slots = int64_t{graph_.ranks()} * static_cast<int64_t>(plan_->chunks.size());
+    }
+    if (plan_->cap.slots == 0) plan_->cap.slots = Ledger::kUnlimited;
+    if (plan_->cap.bytes == 0) plan_->cap.bytes = Ledger::kUnlimited;
+    Amount least;
+    for (const Amount& need : plan_->needs) least = Amount::max(least, need);
+    const auto too_small = [&](const char* unit, int64_t have, int64_t want) {
+      return Status{Code::kCapTooSmall, "the cap of rank " + std::to_string(rank.value) + " is " +
+                                            std::to_string(have) + " " + unit +
+                                            "; the minimum is " + std::to_string(want) +
+                                            ", one microbatch through its " +
+                                            std::to_string(plan_->chunks.size()) + " stages"};
+    };
+    if (plan_->cap.slots < least.slots) {
+      return too_small("slots", plan_->cap.slots, least.slots);
+    }
+    if (plan_->cap.bytes < least.bytes) {
+      return too_small("bytes", plan_->cap.bytes, least.bytes);
+    }
+    return {};
+  }
+
+  void set_reserves() {
+    Amount deeper;
+    for (size_t c = plan_->chunks.size(); c-- > 0;) {
+      plan_->chunks[c].reserve = deeper;
+      Amount largest;
+      for (int32_t k = 0; k < tasks_.microbatches(); ++k) {
+        largest = Amount::max(largest, plan_->held(plan_->cell(c, MicrobatchId(k))));
+      }
+      deeper += largest;
+    }
+  }
+
+  void set_credits() {
+    if (plan_->policy.order == Order::kStrict) return;
+    for (EdgePlan& edge : plan_->edges) {
+      if (plan_->policy.credits > 0) {
+        edge.credits = plan_->policy.credits;
+      } else if (!bounded_by_sender(edge.id)) {
+        edge.credits = graph_.ranks() * graph_.chunks_max() + 1;
+      }
+    }
+  }
+
+  /// True if every message of the edge stands for an activation that its sender still holds.
+  [[nodiscard]] bool bounded_by_sender(EdgeId id) const {
+    for (int32_t k = 0; k < tasks_.microbatches(); ++k) {
+      if (tasks_.active(id, MicrobatchId(k)) && !tasks_.returns(id, MicrobatchId(k))) return false;
+    }
+    return true;
+  }
+
+  const StepTasks& tasks_;
+  const StageGraph& graph_;
+  std::shared_ptr<RankPlan> plan_ = std::make_shared<RankPlan>();
+};
+
+}  // namespace
+
+Status build_plan(std::shared_ptr<const StepTasks> tasks, const Hint& hint, RankId rank,
+                  const Policy& policy, const Cap& cap, std::shared_ptr<const RankPlan>& out) {
+  return PlanBuilder(std::move(tasks), rank, policy).build(hint, cap, out);
+}
+
+}  // namespace rrfp::core

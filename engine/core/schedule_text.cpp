@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/core/schedule_text.h"
+
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace rrfp::core {
+namespace {
+
+constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
+constexpr std::array<std::string_view, 7> kCommunication = {
+    "SEND_F", "RECV_F", "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD"};
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Takes a decimal number without sign from the front of `text`.
+std::optional<int32_t> take_number(std::string_view& text) {
+  int32_t value = 0;
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::optional<TaskKind> kind_of(char c) {
+  switch (c) {
+    case 'F': return TaskKind::kForward;
+    case 'B': return TaskKind::kBackward;
+    case 'I': return TaskKind::kInputGradient;
+    case 'W': return TaskKind::kWeightGradient;
+    default: return std::nullopt;
+  }
+}
+
+class Parser {
+ public:
+  Status parse(std::string_view text, std::vector<std::vector<Task>>& rows) {
+    while (!text.empty()) {
+      const size_t end = text.find('\n');
+      std::string_view line = text.substr(0, end);
+      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+      rows.emplace_back();
+      if (Status s = parse_row(line, rows.back()); !s.ok()) return s;
+      ++row_;
+    }
+    if (rows.empty()) return {Code::kSyntax, "the schedule text is empty; expected a row per rank"};
+    return {};
+  }
+
+ private:
+  Status parse_row(std::string_view line, std::vector<Task>& out) {
+    column_ = 1;
+    for (;;) {
+      const size_t comma = line.find(',');
+      if (Status s = parse_cell(trim(line.substr(0, comma)), out); !s.ok()) return s;
+      if (comma == std::string_view::npos) return {};
+      line.remove_prefix(comma + 1);
+      ++column_;
+    }
+  }
+
+  Status parse_cell(std::string_view cell, std::vector<Task>& out) {
+    if (cell.empty()) return {};
+    if (cell.front() != '(') return parse_action(cell, cell, out);
+    if (!cell.ends_with(kPairEnd)) {
+      return error(cell, "a group \"(...)\" must end in \"" + std::string(kPairEnd) + "\"");
+    }
+    std::string_view inner = cell.substr(1, cell.size() - 1 - kPairEnd.size());
+    for (;;) {
+      const size_t semicolon = inner.find(';');
+      if (Status s = parse_action(trim(inner.substr(0, semicolon)), cell, out); !s.ok()) return s;
+      if (semicolon == std::string_view::npos) return {};
+      inner.remove_prefix(semicolon + 1);
+    }
+  }
+
+  Status parse_action(std::string_view action, std::string_view cell, std::vector<Task>& out) {
+    std::string_view rest = action;
+    const std::optional<int32_t> stage = take_number(rest);
+    if (!stage) return error(cell, "expected a stage number at \"" + std::string(action) + "\"");
+    for (std::string_view name : kCommunication) {
+      if (!rest.starts_with(name)) continue;
+      return error(cell, "communication actions such as " + std::string(name) +
+                             " do not belong in a compute-only schedule; the engine adds them");
+    }
+    const std::optional<TaskKind> kind = rest.empty() ? std::nullopt : kind_of(rest.front());
+    if (!kind) {
+      return error(cell, "unknown task type \"" + std::string(rest) + "\"; expected F, B, I or W");
+    }
+    rest.remove_prefix(1);
+    const std::optional<int32_t> microbatch = take_number(rest);
+    if (!microbatch) return error(cell, "expected a microbatch number after the task type");
+    if (!rest.empty())
+      return error(cell, "unexpected \"" + std::string(rest) + "\" after the task");
+    const Task task = {StageId(*stage), MicrobatchId(*microbatch), *kind};
+    const auto [at, first] = place_.emplace(task, std::pair(row_, column_));
+    if (!first) {
+      return error(cell, to_string(task) + " already stands in row " +
+                             std::to_string(at->second.first) + ", column " +
+                             std::to_string(at->second.second));
+    }
+    out.push_back(task);
+    return {};
+  }
+
+  [[nodiscard]] Status error(std::string_view cell, const std::string& what) const {
+    constexpr size_t kShownMax = 40;
+    std::string shown;
+    for (char c : cell.substr(0, kShownMax)) shown += c >= ' ' && c <= '~' ? c : '?';
+    if (cell.size() > kShownMax) shown += "...";
+    return {Code::kSyntax, "row " + std::to_string(row_) + ", column " + std::to_string(column_) +
+                               ", \"" + shown + "\": " + what};
+  }
+
+  int row_ = 1;
+  int column_ = 1;
+  std::map<Task, std::pair<int, int>> place_;
+};
+
+/// Older files: B is the input gradient. Returns what was assumed.
+std::string modernize(std::vector<std::vector<Task>>& rows) {
+  struct Count {
+    int64_t b = 0, i = 0, w = 0;
+  };
+  std::map<StageId, Count> counts;
+  for (const auto& row : rows) {
+    for (const Task& task : row) {
+      Count& c = counts[task.stage];
+      c.b += task.kind == TaskKind::kBackward ? 1 : 0;
+      c.i += task.kind == TaskKind::kInputGradient ? 1 : 0;
+      c.w += task.kind == TaskKind::kWeightGradient ? 1 : 0;
+    }
+  }
+  std::string stages;
+  const auto is_old = [](const Count& c) { return c.w > 0 && c.i == 0 && c.b == c.w; };
+  for (const auto& [stage, count] : counts) {
+    if (is_old(count)) stages += (stages.empty() ? "" : ", ") + std::to_string(stage.value);
+  }
+  if (stages.empty()) return {};
+  for (auto& row : rows) {
+    for (Task& task : row) {
+      if (task.kind == TaskKind::kBackward && is_old(counts[task.stage])) {
+        task.kind = TaskKind::kInputGradient;
+      }
+    }
+  }
+  return "older schedule text: B was read as the input gradient I for stages " + stages +
+         ", which have W but no I";
+}
+
+}  // namespace
+
+Status parse_schedule_text(std::string_view text, std::vector<std::vector<Task>>& per_rank,
+                           std::string& note) {
+  std::vector<std::vector<Task>> rows;
+  if (Status s = Parser().parse(text, rows); !s.ok()) return s;
+  note = modernize(rows);
+  per_rank = std::move(rows);
+  return {};
+}
+
+std::string print_schedule_text(std::span<const std::vector<Task>> per_rank) {
+  std::string text;
+  for (const auto& row : per_rank) {
+    for (size_t k = 0; k < row.size(); ++k) {
+      if (k > 0) text += ',';
+      text += to_string(row[k]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace rrfp::core

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The compute-only schedule text of torch.distributed.pipelining: one row per rank, cells separated
+// by commas, an empty cell is an idle slot, a cell is <stage><F|I|W|B><microbatch> or a pair
+// "(0F3;3B1)OVERLAP_F_B". Lines end in LF or CR LF; blanks around a cell do not count.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/core/ids.h"
+#include "engine/core/status.h"
+
+namespace rrfp::core {
+
+/// Reads a schedule. Errors name row and column (both from 1, columns in cells) and the cell's
+/// text. A pair becomes its two tasks in the order written. Files of older PyTorch releases wrote B
+/// for the input gradient: a stage with W, no I and as many B as W is read that way, and `note`
+/// says so.
+Status parse_schedule_text(std::string_view text, std::vector<std::vector<Task>>& per_rank,
+                           std::string& note);
+
+/// Writes a schedule, one row per rank, rows ended by LF, without idle cells.
+[[nodiscard]] std::string print_schedule_text(std::span<const std::vector<Task>> per_rank);
+
+}  // namespace rrfp::core
