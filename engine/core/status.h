@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/core/ids.h"
+
 namespace rrfp::core {
 
 enum class Code : int32_t {
@@ -54,9 +56,30 @@ class [[nodiscard]] Status {
   [[nodiscard]] Code code() const { return code_; }
   [[nodiscard]] const std::string& text() const { return text_; }
 
+  /// Says where it happened.
+  Status&& at(RankId rank, const Task& task = {}) && {
+    rank_ = rank;
+    task_ = task;
+    return std::move(*this);
+  }
+  /// The rank concerned; invalid if none is.
+  [[nodiscard]] RankId rank() const { return rank_; }
+  /// The task concerned; its stage is invalid if none is.
+  [[nodiscard]] const Task& task() const { return task_; }
+
+  /// The caller's own code, for kStageFailed.
+  [[nodiscard]] int32_t user_code() const { return user_code_; }
+  Status&& with_user_code(int32_t code) && {
+    user_code_ = code;
+    return std::move(*this);
+  }
+
  private:
   Code code_ = Code::kOk;
   std::string text_;
+  RankId rank_;
+  Task task_;
+  int32_t user_code_ = 0;
 };
 
 }  // namespace rrfp::core

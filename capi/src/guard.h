@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The boundary between C and C++: statuses, exceptions, handles, versioned structs, text out.
+#pragma once
+
+#include <rrfp/rrfp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "engine/core/hint.h"
+#include "engine/core/status.h"
+#include "engine/host/pipeline.h"
+
+struct rrfp_graph {
+  explicit rrfp_graph(int32_t ranks) : graph(ranks) {}
+  rrfp::core::StageGraph graph;
+  rrfp::host::EdgeSpecs specs;
+};
+
+struct rrfp_hint {
+  std::shared_ptr<const rrfp::core::Hint> hint;
+};
+
+struct rrfp_pipeline {
+  std::shared_ptr<rrfp::host::Pipeline> pipeline;
+};
+
+struct rrfp_rank {
+  std::shared_ptr<rrfp::host::Pipeline> pipeline;  // keeps `host` alive
+  rrfp::host::RankHost* host;
+};
+
+namespace rrfp::capi {
+
+using core::Code;
+using core::Status;
+
+inline rrfp_status report(const Status& status, rrfp_error* error) {
+  if (status.failed() && error != nullptr) {
+    *error = {};
+    error->status = static_cast<rrfp_status>(status.code());
+    error->rank = status.rank().value;
+    const bool has_task = status.task().stage.valid();
+    error->stage = status.task().stage.value;
+    error->microbatch = status.task().microbatch.value;
+    error->kind = has_task ? static_cast<int32_t>(status.task().kind) : -1;
+    error->user_code = status.user_code();
+    const size_t length = std::min(status.text().size(), sizeof error->text - 1);
+    std::memcpy(error->text, status.text().data(), length);
+  }
+  return static_cast<rrfp_status>(status.code());
+}
+
+inline rrfp_status report_exception(Code code, const char* text, rrfp_error* error) noexcept {
+  if (error != nullptr) {
+    *error = {};
+    error->status = static_cast<rrfp_status>(code);
+    error->rank = error->stage = error->microbatch = error->kind = -1;
+    std::strncpy(error->text, text, sizeof error->text - 1);
+  }
+  return static_cast<rrfp_status>(code);
+}
+
+/// Runs the body of a C function; no exception leaves it.
+template <class Body>
+rrfp_status guard(rrfp_error* error, Body body) noexcept {
+  try {
+    return report(body(), error);
+  } catch (const std::bad_alloc&) {
+    return report_exception(Code::kNoMemory, "out of memory", error);
+  } catch (const std::exception& e) {
+    return report_exception(Code::kInternal, e.what(), error);
+  }
+}
+
+inline Status null_handle(const char* name) {
+  return {Code::kNullHandle, std::string(name) + " is null"};
+}
+inline Status null_argument(const char* name) {
+  return {Code::kInvalidArgument, std::string(name) + " is null"};
+}
+
+/// Reads a versioned struct. Fields that the caller does not have are zero; fields that this
+/// library does not have must be zero.
+template <class Struct>
+Status load(const Struct* in, const char* name, Struct& out) {
+  if (in->struct_size < sizeof(Struct)) {  // the first version of every struct
+    return {Code::kBadStructSize, std::string(name) + ".struct_size is " +
+                                      std::to_string(in->struct_size) + "; expected at least " +
+                                      std::to_string(sizeof(Struct)) +
+                                      ", as set by the _init function"};
+  }
+  const auto* bytes = reinterpret_cast<const unsigned char*>(in);
+  for (size_t k = sizeof(Struct); k < in->struct_size; ++k) {
+    if (bytes[k] == 0) continue;
+    return {Code::kBadStructSize,
+            std::string(name) + " sets fields that this version of the library does not know"};
+  }
+  std::memcpy(&out, in, sizeof(Struct));
+  return {};
+}
+
+template <class Struct>
+void init(Struct* out) {
+  if (out == nullptr) return;
+  *out = {};
+  out->struct_size = sizeof(Struct);
+}
+
+/// Checks that an output struct was prepared.
+template <class Struct>
+Status check_out(const Struct* out, const char* name) {
+  if (out == nullptr) return null_argument(name);
+  if (out->struct_size >= sizeof(Struct)) return {};
+  return {Code::kBadStructSize, std::string(name) + ".struct_size is " +
+                                    std::to_string(out->struct_size) + "; expected at least " +
+                                    std::to_string(sizeof(Struct)) +
+                                    ", as set by the _init function"};
+}
+
+inline Status check_flags(const char* name, uint32_t flags, uint32_t known) {
+  if ((flags & ~known) == 0) return {};
+  return {Code::kInvalidArgument,
+          std::string(name) + " has unknown bits " + std::to_string(flags & ~known)};
+}
+
+inline Status check_enum(const char* name, int32_t value, int32_t last) {
+  if (value >= 0 && value <= last) return {};
+  return {Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +
+                                      "; expected 0 to " + std::to_string(last)};
+}
+
+/// Text out: as much as fits, always ended; the needed size.
+inline Status put_text(std::string_view text, char* buffer, size_t capacity, size_t* out_size) {
+  if (buffer == nullptr && capacity > 0) return null_argument("buffer");
+  if (capacity > 0) {
+    const size_t length = std::min(text.size(), capacity - 1);
+    std::memcpy(buffer, text.data(), length);
+    buffer[length] = '\0';
+  }
+  if (out_size != nullptr) *out_size = text.size() + 1;
+  return {};
+}
+
+}  // namespace rrfp::capi

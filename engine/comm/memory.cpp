@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/comm/memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <new>
+
+namespace rrfp::comm {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+constexpr size_t kSmallest = 64;
+
+/// Four sizes per power of two, so that at most a fifth is wasted and sizes that change from step
+/// to step still meet again.
+size_t capacity_for(size_t bytes) {
+  if (bytes <= kSmallest) return kSmallest;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+const char* name(DType dtype) {
+  constexpr std::array<const char*, kDTypeCount> kNames = {"none", "f32", "f64", "f16", "bf16",
+                                                           "i8",   "i16", "i32", "i64", "u8",
+                                                           "u16",  "u32", "u64", "bool"};
+  const auto index = static_cast<size_t>(dtype);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+int64_t size_of(DType dtype) {
+  constexpr std::array<int64_t, kDTypeCount> kSizes = {0, 4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8, 1};
+  return kSizes[static_cast<size_t>(dtype)];
+}
+
+int64_t Tensor::element_count() const {
+  int64_t count = 1;
+  for (int32_t d = 0; d < ndim; ++d) count *= shape[static_cast<size_t>(d)];
+  return count;
+}
+
+size_t Tensor::byte_size() const {
+  return static_cast<size_t>(element_count() * size_of(dtype));
+}
+
+bool Tensor::same_shape(const Tensor& other) const {
+  return ndim == other.ndim && std::equal(shape.begin(), shape.begin() + ndim, other.shape.begin());
+}
+
+void Tensor::set_contiguous_strides() {
+  int64_t stride = 1;
+  for (int32_t d = ndim; d-- > 0;) {
+    strides[static_cast<size_t>(d)] = stride;
+    stride *= shape[static_cast<size_t>(d)];
+  }
+}
+
+void Buffer::drop() {
+  if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) home->return_buffer(this);
+}
+
+void Payload::drop() {
+  for (Tensor& tensor : tensors) {
+    if (tensor.buffer != nullptr) tensor.buffer->drop();
+  }
+  tensors.clear();
+  opaque = nullptr;
+  home->return_payload(this);
+}
+
+void MemoryPool::close() {
+  unreference();
+}
+
+MemoryPool::~MemoryPool() {
+  collect();
+  for (auto& [capacity, size_class] : classes_) {
+    for (Buffer* buffer : size_class.free) {
+      ::operator delete(buffer->data, kAlignment);
+      delete buffer;
+    }
+  }
+  for (Buffer* shell : shells_) delete shell;
+  for (Payload* payload : payloads_) delete payload;
+}
+
+void MemoryPool::unreference() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void MemoryPool::return_buffer(Buffer* buffer) {
+  returned_buffers_.push(buffer);
+  unreference();
+}
+
+void MemoryPool::return_payload(Payload* payload) {
+  returned_payloads_.push(payload);
+  unreference();
+}
+
+void MemoryPool::count_live(size_t bytes) {
+  const size_t live = live_bytes() + bytes;
+  live_bytes_.store(live, std::memory_order_relaxed);
+  peak_bytes_ = std::max(peak_bytes_, live);
+}
+
+Buffer* MemoryPool::allocate(size_t bytes) {
+  const size_t capacity = capacity_for(bytes);
+  SizeClass& size_class = classes_[capacity];
+  Buffer* buffer = nullptr;
+  if (size_class.free.empty()) {
+    void* data = ::operator new(capacity, kAlignment, std::nothrow);
+    if (data == nullptr) return nullptr;
+    buffer = new Buffer;
+    buffer->data = data;
+    buffer->capacity = capacity;
+    buffer->home = this;
+  } else {
+    buffer = size_class.free.back();
+    size_class.free.pop_back();
+    size_class.unused_min = std::min(size_class.unused_min, size_class.free.size());
+  }
+  buffer->references.store(1, std::memory_order_relaxed);
+  buffer->bytes = bytes;
+  references_.fetch_add(1, std::memory_order_relaxed);
+  count_live(bytes);
+  return buffer;
+}
+
+Buffer* MemoryPool::wrap(void* data, size_t bytes, Buffer::ReleaseFn release, void* user) {
+  Buffer* buffer = nullptr;
+  if (shells_.empty()) {
+    buffer = new Buffer;
+    buffer->home = this;
+  } else {
+    buffer = shells_.back();
+    shells_.pop_back();
+  }
+  buffer->references.store(1, std::memory_order_relaxed);
+  buffer->data = data;
+  buffer->bytes = bytes;
+  buffer->release = release;
+  buffer->user = user;
+  references_.fetch_add(1, std::memory_order_relaxed);
+  count_live(bytes);
+  return buffer;
+}
+
+Payload* MemoryPool::allocate_payload() {
+  Payload* payload = nullptr;
+  if (payloads_.empty()) {
+    payload = new Payload;
+    payload->home = this;
+  } else {
+    payload = payloads_.back();
+    payloads_.pop_back();
+  }
+  references_.fetch_add(1, std::memory_order_relaxed);
+  return payload;
+}
+
+void MemoryPool::take_back(Buffer* buffer) {
+  live_bytes_.store(live_bytes() - buffer->bytes, std::memory_order_relaxed);
+  if (buffer->capacity > 0) {
+    classes_[buffer->capacity].free.push_back(buffer);
+    return;
+  }
+  // The shell is reusable before the caller's code runs, which might make another.
+  const Buffer::ReleaseFn release = buffer->release;
+  void* const user = buffer->user;
+  shells_.push_back(buffer);
+  if (release != nullptr) release(user);
+}
+
+void MemoryPool::collect() {
+  for (Buffer* buffer = returned_buffers_.take_all(); buffer != nullptr;) {
+    Buffer* const next = buffer->next;
+    take_back(buffer);
+    buffer = next;
+  }
+  for (Payload* payload = returned_payloads_.take_all(); payload != nullptr;) {
+    Payload* const next = payload->next;
+    payloads_.push_back(payload);
+    payload = next;
+  }
+}
+
+void MemoryPool::trim() {
+  collect();
+  for (auto at = classes_.begin(); at != classes_.end();) {
+    SizeClass& size_class = at->second;
+    for (size_t k = 0; k < size_class.unused_min; ++k) {
+      Buffer* const buffer = size_class.free.back();
+      size_class.free.pop_back();
+      ::operator delete(buffer->data, kAlignment);
+      delete buffer;
+    }
+    size_class.unused_min = size_class.free.size();
+    // A class with nothing free may still have buffers out; its entry is made again when one is
+    // back.
+    at = size_class.free.empty() ? classes_.erase(at) : std::next(at);
+  }
+}
+
+size_t MemoryPool::cached_bytes() const {
+  size_t bytes = 0;
+  for (const auto& [capacity, size_class] : classes_) bytes += capacity * size_class.free.size();
+  return bytes;
+}
+
+}  // namespace rrfp::comm
