@@ -89,22 +89,20 @@ class Ledger {
     climb(leaves_ + i.index());
   }
 
-  /// The backward pass of one of its forwards is done.
-  void release(MicrobatchId i, const Amount& amount) {
+  /// The backward pass of one of its forwards is done. `finished`: so are all tasks of microbatch
+  /// `i` on this rank, and it no longer asks for room.
+  void release(MicrobatchId i, const Amount& amount, bool finished = false) {
     live_ -= amount;
     Node& leaf = nodes_[leaves_ + i.index()];
     leaf.held -= amount;
-    leaf.worst -= amount;
+    leaf.worst = finished ? kEmpty : leaf.worst - amount;
     assert(leaf.held.slots >= 0 && leaf.held.bytes >= 0);
+    assert(!finished || leaf.held == Amount());
     climb(leaves_ + i.index());
   }
 
-  /// All tasks of microbatch `i` on this rank are done: it no longer asks for room.
-  void finish(MicrobatchId i) {
-    assert(nodes_[leaves_ + i.index()].held == Amount());
-    nodes_[leaves_ + i.index()].worst = kEmpty;
-    climb(leaves_ + i.index());
-  }
+  /// The same for a microbatch that holds nothing.
+  void finish(MicrobatchId i) { release(i, {}, true); }
 
   [[nodiscard]] const Amount& live() const { return live_; }
   [[nodiscard]] const Amount& peak() const { return peak_; }

@@ -115,6 +115,7 @@ void RankCore::forward_done(size_t chunk, MicrobatchId i) {
     backward_input_here(chunk, i);
   } else {
     pair_done(chunk, i);
+    if (tasks_left_[i.index()] == 1) ledger_.finish(i);
   }
   work_done(i);
 }
@@ -146,7 +147,8 @@ void RankCore::weight_done(size_t chunk, MicrobatchId i) {
 }
 
 void RankCore::release(size_t chunk, MicrobatchId i) {
-  ledger_.release(i, plan_->held(plan_of(chunk, i)));
+  // The task that is being finished is still counted in tasks_left_.
+  ledger_.release(i, plan_->held(plan_of(chunk, i)), tasks_left_[i.index()] == 1);
 }
 
 void RankCore::pair_done(size_t chunk, MicrobatchId i) {
@@ -158,7 +160,6 @@ void RankCore::pair_done(size_t chunk, MicrobatchId i) {
 void RankCore::work_done(MicrobatchId i) {
   --work_left_;
   if (--tasks_left_[i.index()] > 0) return;
-  ledger_.finish(i);
   while (oldest_ < plan_->microbatches() && tasks_left_[static_cast<size_t>(oldest_)] == 0) {
     ++oldest_;
   }
