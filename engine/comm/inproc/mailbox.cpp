@@ -14,6 +14,7 @@ namespace {
 static_assert(sizeof(Message) <= 56, "a mailbox cell is one cache line");
 
 constexpr int kLooksPerClock = 64;      // reading the clock costs as much as a look
+constexpr int kLooksPerYield = 4096;    // spinning: about 80 us
 constexpr int kLooksBeforePark = 2000;  // about 40 us: longer than most gaps between tasks
 
 void relax() {
@@ -77,7 +78,12 @@ void Mailbox::wait(int64_t deadline_ns) {
     if (look % kLooksPerClock == 0 && now_ns() >= deadline_ns) return;
     switch (policy_) {
       case WakePolicy::kYield: std::this_thread::yield(); break;
-      case WakePolicy::kSpin: relax(); break;
+      case WakePolicy::kSpin:
+        // Whoever is awaited may need this very core; a yield now and then costs the spinner
+        // nothing and saves the two from waiting out the scheduler's time slices.
+        if (look % kLooksPerYield == 0) std::this_thread::yield();
+        relax();
+        break;
       case WakePolicy::kPark:
         if (look < kLooksBeforePark) {
           relax();
