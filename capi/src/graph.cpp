@@ -29,7 +29,7 @@ rrfp_status rrfp_graph_add_stage(rrfp_graph* graph, const rrfp_stage_options* op
                                  int32_t* out_stage, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (graph == nullptr) return null_handle("graph");
-    rrfp_stage_options o;
+    rrfp_stage_options o = {};
     rrfp_stage_options_init(&o);
     if (options != nullptr) {
       if (Status s = load(options, "rrfp_stage_options", o); !s.ok()) return s;

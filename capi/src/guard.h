@@ -85,24 +85,39 @@ inline Status null_argument(const char* name) {
   return {Code::kInvalidArgument, std::string(name) + " is null"};
 }
 
-/// Reads a versioned struct. Fields that the caller does not have are zero; fields that this
-/// library does not have must be zero.
+/// The size of a versioned struct in the first release that had it: the least that a caller can
+/// mean. A struct that grows gets a specialisation here.
+template <class Struct>
+constexpr uint32_t kFirstSize = sizeof(Struct);
+
+template <class Struct>
+Status check_size(const Struct* value, const char* name) {
+  if (value->struct_size >= kFirstSize<Struct>) return {};
+  return {Code::kBadStructSize,
+          std::string(name) + ".struct_size is " + std::to_string(value->struct_size) +
+              "; expected " + std::to_string(sizeof(Struct)) + ", as set by the _init function"};
+}
+
+/// Reads a versioned struct. Fields that the caller does not have stay as they are in `out`, which
+/// holds the defaults; fields that this library does not have must be zero.
 template <class Struct>
 Status load(const Struct* in, const char* name, Struct& out) {
-  if (in->struct_size < sizeof(Struct)) {  // the first version of every struct
-    return {Code::kBadStructSize, std::string(name) + ".struct_size is " +
-                                      std::to_string(in->struct_size) + "; expected at least " +
-                                      std::to_string(sizeof(Struct)) +
-                                      ", as set by the _init function"};
-  }
+  if (Status s = check_size(in, name); !s.ok()) return s;
   const auto* bytes = reinterpret_cast<const unsigned char*>(in);
   for (size_t k = sizeof(Struct); k < in->struct_size; ++k) {
     if (bytes[k] == 0) continue;
     return {Code::kBadStructSize,
             std::string(name) + " sets fields that this version of the library does not know"};
   }
-  std::memcpy(&out, in, sizeof(Struct));
+  std::memcpy(&out, in, std::min<size_t>(in->struct_size, sizeof(Struct)));
   return {};
+}
+
+/// Writes a versioned struct, as much of it as the caller has room for.
+template <class Struct>
+void store(Struct value, Struct* out) {
+  value.struct_size = out->struct_size;
+  std::memcpy(out, &value, std::min<size_t>(out->struct_size, sizeof(Struct)));
 }
 
 template <class Struct>
@@ -110,17 +125,6 @@ void init(Struct* out) {
   if (out == nullptr) return;
   *out = {};
   out->struct_size = sizeof(Struct);
-}
-
-/// Checks that an output struct was prepared.
-template <class Struct>
-Status check_out(const Struct* out, const char* name) {
-  if (out == nullptr) return null_argument(name);
-  if (out->struct_size >= sizeof(Struct)) return {};
-  return {Code::kBadStructSize, std::string(name) + ".struct_size is " +
-                                    std::to_string(out->struct_size) + "; expected at least " +
-                                    std::to_string(sizeof(Struct)) +
-                                    ", as set by the _init function"};
 }
 
 inline Status check_flags(const char* name, uint32_t flags, uint32_t known) {

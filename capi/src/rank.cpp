@@ -112,7 +112,7 @@ rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* optio
   return guard(error, [&]() -> Status {
     if (rank == nullptr) return null_handle("rank");
     if (options == nullptr) return null_argument("options");
-    rrfp_step_options o;
+    rrfp_step_options o = {};
     if (Status s = load(options, "rrfp_step_options", o); !s.ok()) return s;
     host::StepRequest request;
     if (Status s = read_step(o, *rank->pipeline, request); !s.ok()) return s;
@@ -123,18 +123,20 @@ rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* optio
 rrfp_status rrfp_rank_next(rrfp_rank* rank, int64_t timeout_us, rrfp_task* out, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (rank == nullptr) return null_handle("rank");
-    if (Status s = check_out(out, "rrfp_task"); !s.ok()) return s;
+    if (out == nullptr) return null_argument("out");
+    if (Status s = check_size(out, "rrfp_task"); !s.ok()) return s;
     constexpr int64_t kNsPerUs = 1000;
     const bool forever = timeout_us < 0 || timeout_us > INT64_MAX / kNsPerUs;
     host::TaskInfo info;
     Status s = rank->host->next(forever ? -1 : timeout_us * kNsPerUs, info);
     if (!s.ok()) return s;
-    out->ticket = info.ticket;
-    out->stage = info.task.stage.value;
-    out->microbatch = info.task.microbatch.value;
-    out->kind = static_cast<rrfp_task_kind>(info.task.kind);
-    out->flags = info.loss ? RRFP_TASK_LOSS : 0;
-    out->reserved = 0;
+    rrfp_task task = {};
+    task.ticket = info.ticket;
+    task.stage = info.task.stage.value;
+    task.microbatch = info.task.microbatch.value;
+    task.kind = static_cast<rrfp_task_kind>(info.task.kind);
+    task.flags = info.loss ? RRFP_TASK_LOSS : 0;
+    store(task, out);
     return {};
   });
 }
@@ -257,29 +259,28 @@ rrfp_status rrfp_rank_end_step(rrfp_rank* rank, rrfp_step_report* out, rrfp_erro
   return guard(error, [&]() -> Status {
     if (rank == nullptr) return null_handle("rank");
     if (out != nullptr) {
-      if (Status s = check_out(out, "rrfp_step_report"); !s.ok()) return s;
+      if (Status s = check_size(out, "rrfp_step_report"); !s.ok()) return s;
     }
     host::StepReport report;
     Status s = rank->host->end_step(report);
     if (!s.ok() || out == nullptr) return s;
-    const uint32_t struct_size = out->struct_size;
-    *out = {};
-    out->struct_size = struct_size;
-    out->rank = rank->host->id().value;
-    out->step = report.step;
-    out->total_ns = report.total_ns;
-    out->busy_ns = report.busy_ns;
-    out->wait_input_ns = report.wait_input_ns;
-    out->wait_memory_ns = report.wait_memory_ns;
-    out->wait_credit_ns = report.wait_credit_ns;
-    out->wait_policy_ns = report.wait_policy_ns;
-    out->other_ns = report.other_ns;
-    out->tasks = report.tasks;
-    out->messages_sent = report.messages_sent;
-    out->peak_slots = report.peak.slots;
-    out->peak_bytes = report.peak.bytes;
-    out->tensor_bytes_peak = static_cast<int64_t>(report.tensor_bytes_peak);
-    out->tensor_bytes_live = static_cast<int64_t>(report.tensor_bytes_live);
+    rrfp_step_report filled = {};
+    filled.rank = rank->host->id().value;
+    filled.step = report.step;
+    filled.total_ns = report.total_ns;
+    filled.busy_ns = report.busy_ns;
+    filled.wait_input_ns = report.wait_input_ns;
+    filled.wait_memory_ns = report.wait_memory_ns;
+    filled.wait_credit_ns = report.wait_credit_ns;
+    filled.wait_policy_ns = report.wait_policy_ns;
+    filled.other_ns = report.other_ns;
+    filled.tasks = report.tasks;
+    filled.messages_sent = report.messages_sent;
+    filled.peak_slots = report.peak.slots;
+    filled.peak_bytes = report.peak.bytes;
+    filled.tensor_bytes_peak = static_cast<int64_t>(report.tensor_bytes_peak);
+    filled.tensor_bytes_live = static_cast<int64_t>(report.tensor_bytes_live);
+    store(filled, out);
     return s;
   });
 }

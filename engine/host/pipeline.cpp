@@ -49,26 +49,19 @@ Status Pipeline::create(std::shared_ptr<const core::StageGraph> graph, EdgeSpecs
 
 Status Pipeline::open(core::RankId rank, RankHost*& out) {
   if (Status s = graph_->check_rank(rank); !s.ok()) return s;
-  const std::lock_guard lock(handle_mutex_);
   RankHost& host = this->rank(rank);
-  if (host.is_open()) {
+  if (!host.open()) {
     return Status(Code::kBadState, "rank " + std::to_string(rank.value) +
                                        " already has a handle; a rank has one at a time")
         .at(rank);
   }
-  if (host.gone()) gone_count_.fetch_sub(1);
-  host.open();
   out = &host;
   return {};
 }
 
 void Pipeline::close(RankHost& rank) {
-  {
-    const std::lock_guard lock(handle_mutex_);
-    if (!rank.is_open()) return;
-    rank.close();
-    gone_count_.fetch_add(1);
-  }
+  if (!rank.close()) return;
+  ever_closed_.store(true, std::memory_order_release);
   // Others may wait for messages that will never come.
   for (const auto& other : ranks_) other->nudge();
 }

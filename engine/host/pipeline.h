@@ -44,8 +44,8 @@ class Pipeline {
 
   // For RankHost:
   [[nodiscard]] RankHost& rank(core::RankId id) { return *ranks_[id.index()]; }
-  /// True if any handle has been given up.
-  [[nodiscard]] bool any_gone() const { return gone_count_.load(std::memory_order_acquire) > 0; }
+  /// True if any handle has ever been given up.
+  [[nodiscard]] bool any_gone() const { return ever_closed_.load(std::memory_order_acquire); }
   /// Ends the step if nothing has finished anywhere since `watchdog_ns` before now.
   void watch(core::RankId watcher, int64_t now_ns);
   /// When watch() is due next.
@@ -61,8 +61,7 @@ class Pipeline {
   const PipelineOptions options_;
   comm::InprocDomain domain_;
   std::vector<std::unique_ptr<RankHost>> ranks_;
-  std::atomic<int32_t> gone_count_{0};
-  std::mutex handle_mutex_;  // open and close
+  std::atomic<bool> ever_closed_{false};
   std::mutex report_mutex_;
   std::string watchdog_report_;
 };

@@ -155,7 +155,8 @@ void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankP
   begun_ns_ = comm::now_ns();
   progress_ns_.store(begun_ns_, std::memory_order_relaxed);
   idle_since_ns_ = 0;
-  headers_missing_ = peers_.size();
+  awaited_ = peers_;
+  gone_seen_ = {};
   send_headers();
 }
 
@@ -216,11 +217,16 @@ Status RankHost::look_for_task(int64_t now_ns, TaskInfo& out, int64_t& until_ns)
   if (!outbox_.empty()) until_ns = std::min(until_ns, now_ns + kOutboxRetryNs);
   if (first.reason == IdleReason::kComplete) {
     note_busy(now_ns);
-    return unfinished() ? Code::kAgain : Code::kStepDone;
+    if (!unfinished()) return Code::kStepDone;
+  } else {
+    note_idle(first.reason, now_ns);
   }
-  note_idle(first.reason, now_ns);
-  if (first.reason == IdleReason::kInput && pipeline_.any_gone()) {
-    if (Status s = check_gone_peers(); !s.ok()) return raise(std::move(s));
+  if (pipeline_.any_gone()) {
+    Status s = check_gone_peers();
+    // Its last message may have come between the look into the mailbox and this one; look again.
+    if (!s.ok() && s.rank() == gone_seen_) return raise(std::move(s));
+    gone_seen_ = s.rank();
+    if (!s.ok()) until_ns = now_ns;
   }
   return Code::kAgain;
 }
@@ -254,9 +260,16 @@ void RankHost::note_busy(int64_t now_ns) {
   }
 }
 
-/// Nothing more comes from a rank whose handle is gone: what it sent is here by now, for this is
-/// called after the mailbox was emptied, and a rank leaves only after it has sent everything.
+/// Names a rank whose handle is gone and whose message is missing. A rank leaves only after it has
+/// sent everything, so once the mailbox has been emptied after this, the message will never come.
 Status RankHost::check_gone_peers() const {
+  for (core::RankId peer : awaited_) {
+    if (!pipeline_.rank(peer).gone()) continue;
+    return Status(Code::kClosed, "rank " + std::to_string(peer.value) +
+                                     " was destroyed before it began step " +
+                                     std::to_string(request_.step))
+        .at(peer);
+  }
   constexpr size_t kEnough = 64;
   for (const core::WaitingTask& waiting : core_.waiting(kEnough)) {
     for (const core::WaitingTask::Input& input : waiting.missing) {
@@ -429,34 +442,41 @@ void RankHost::wake() {
   transport_.wake();
 }
 
-void RankHost::close() {
-  open_.store(false, std::memory_order_release);
-  const bool claimed_here = try_claim();
-  bool in_step = false;
+bool RankHost::open() {
+  HandleState state = handle_.load();
+  while (state == kNeverOpened || state == kGone) {
+    if (handle_.compare_exchange_weak(state, kOpen)) return true;
+  }
+  return false;
+}
+
+bool RankHost::close() {
+  HandleState state = kOpen;
+  if (!handle_.compare_exchange_strong(state, kClosing)) return false;
+  bool needed = false;
   {
     const std::lock_guard lock(mutex_);
-    in_step = state_ == State::kInStep;
+    needed = state_ == State::kInStep && !(core_.complete() && outbox_.empty());
   }
-  if (in_step && !transport_.failed()) {
+  if (needed) {
     transport_.raise(Status(Code::kClosed, "rank " + std::to_string(rank_.value) +
                                                " was destroyed in step " +
                                                std::to_string(request_.step))
                          .at(rank_));
   }
-  if (!claimed_here) {
-    // The owner leaves soon: its wait ends here, and every other call is short.
-    do {
-      transport_.wake();
-      std::this_thread::yield();
-    } while (!try_claim());
+  // An owner inside a call leaves soon: its wait ends, and every other call is short.
+  while (!try_claim()) {
+    transport_.wake();
+    std::this_thread::yield();
   }
   {
     const std::lock_guard lock(mutex_);
     clear_step();
   }
   memory_->collect();
-  gone_.store(true, std::memory_order_release);
+  handle_.store(kGone);
   unclaim();
+  return true;
 }
 
 void RankHost::reset() {

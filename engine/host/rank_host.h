@@ -75,17 +75,14 @@ class RankHost {
   // For Pipeline:
   /// Makes a waiting owner look again. Any thread.
   void nudge() { transport_.wake(); }
+  /// Claims the rank for a handle; false if it has one. Any thread.
+  [[nodiscard]] bool open();
   /// The handle is given up: fails a running step, sends a waiting owner home and waits until it
-  /// has left. Any thread, but not from inside a call on this rank.
-  void close();
-  /// A handle exists from now on.
-  void open() {
-    gone_.store(false, std::memory_order_release);
-    open_.store(true, std::memory_order_release);
-  }
-  [[nodiscard]] bool is_open() const { return open_.load(std::memory_order_acquire); }
+  /// has left. False if there was no handle. Any thread, but not from inside a call on this rank.
+  bool close();
+  [[nodiscard]] bool is_open() const { return handle_.load(std::memory_order_acquire) == kOpen; }
   /// It had a handle, and has none any more.
-  [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool gone() const { return handle_.load(std::memory_order_acquire) == kGone; }
   /// Claims the rank as an owner does; false if a call is under way.
   [[nodiscard]] bool try_claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
   void unclaim() { claimed_.store(false, std::memory_order_release); }
@@ -115,6 +112,7 @@ class RankHost {
   };
 
   enum class State : uint8_t { kNoStep, kInStep, kStepFailed };
+  enum HandleState : uint8_t { kNeverOpened, kOpen, kClosing, kGone };
 
   // rank_host.cpp
   [[nodiscard]] core::Status busy() const;
@@ -142,7 +140,7 @@ class RankHost {
   /// True while the step may not end although all tasks are done: something is still to be sent, or
   /// a peer has not begun the step. The latter makes sure that the ranks agree about it, and that
   /// no rank is ever more than one step ahead of a peer.
-  [[nodiscard]] bool unfinished() const { return !outbox_.empty() || headers_missing_ > 0; }
+  [[nodiscard]] bool unfinished() const { return !outbox_.empty() || !awaited_.empty(); }
   core::Status drain();
   core::Status handle(const comm::Message& message);
   core::Status check_header(const comm::Message& message);
@@ -167,8 +165,7 @@ class RankHost {
   comm::MemoryPool* const memory_;
 
   std::atomic<bool> claimed_{false};
-  std::atomic<bool> open_{false};
-  std::atomic<bool> gone_{false};
+  std::atomic<HandleState> handle_{kNeverOpened};
   std::atomic<bool> wake_requested_{false};
   std::atomic<int64_t> progress_ns_{0};
 
@@ -192,7 +189,8 @@ class RankHost {
   };
   std::vector<Queued> outbox_;         // sends for which there was no room, oldest first
   std::vector<bool> full_;             // by rank, while the outbox is flushed
-  size_t headers_missing_ = 0;         // of peers that have not begun this step
+  core::RankId gone_seen_;             // a peer that was gone when a message of it was missing
+  std::vector<core::RankId> awaited_;  // peers that have not begun this step
   std::vector<comm::Message> early_;   // messages of steps that have not begun here
   std::vector<core::Command> orders_;  // of the core, while they are obeyed
 

@@ -122,7 +122,7 @@ Status RankHost::replay_early() {
 }
 
 Status RankHost::check_header(const Message& message) {
-  --headers_missing_;
+  std::erase(awaited_, message.from);
   const comm::StepHeader& theirs = message.header;
   if (theirs == header_) return {};
   const auto mismatch = [&](const char* what, const std::string& their_value,

@@ -353,7 +353,8 @@ typedef struct rrfp_step_options {
 RRFP_API void rrfp_step_options_init(rrfp_step_options *options);
 
 /* Begins a step on this rank. Does not wait for the others. The arrays are copied; the plan of the last
- * step is used again if nothing has changed. */
+ * step is used again if nothing has changed. If it fails on one rank only, the others wait for that
+ * rank: rrfp_pipeline_cancel frees them. */
 RRFP_API rrfp_status rrfp_rank_begin_step(rrfp_rank *rank, const rrfp_step_options *options,
                                           rrfp_error *error);
 
