@@ -22,8 +22,10 @@ Status check_ids(const Task& task) {
       task.microbatch.value < StepTasks::kMicrobatchesMax) {
     return {};
   }
-  return {Code::kOutOfRange,
-          "task " + to_string(task) + " has a stage or a microbatch that is negative or too large"};
+  return {Code::kOutOfRange, "task " + to_string(task) + " is out of range; stages go from 0 to " +
+                                 std::to_string(StageGraph::kStagesMax - 1) +
+                                 ", microbatches from 0 to " +
+                                 std::to_string(StepTasks::kMicrobatchesMax - 1)};
 }
 
 /// Which of the kinds of one (stage, microbatch) have been seen.
@@ -186,6 +188,8 @@ std::string_view Hint::name() const {
 
 void Hint::compute_digest() {
   Digest digest;
+  // A text is the list that it spells.
+  digest.add(static_cast<uint64_t>(source_ == Source::kText ? Source::kLists : source_));
   if (source_ == Source::kSchedule) {
     digest.add(static_cast<uint64_t>(schedule_));
   }

@@ -6,6 +6,15 @@
 #include <utility>
 
 namespace rrfp::core {
+namespace {
+
+std::string name_of(const Event& event) {
+  return std::string(event.direction == Direction::kForward ? "activation" : "gradient") +
+         " of edge " + std::to_string(event.edge.value) + ", microbatch " +
+         std::to_string(event.microbatch.value);
+}
+
+}  // namespace
 void RankCore::begin_step(std::shared_ptr<const RankPlan> plan) {
   assert(plan != nullptr);
   plan_ = std::move(plan);
@@ -200,15 +209,11 @@ bool RankCore::message_expected(size_t edge, const Event& event) const {
 }
 
 void RankCore::message_arrived(const Event& event) {
-  const auto name = [&] {
-    return std::string(event.direction == Direction::kForward ? "activation" : "gradient") +
-           " of edge " + std::to_string(event.edge.value) + ", microbatch " +
-           std::to_string(event.microbatch.value);
-  };
   const size_t edge = plan_->find_edge(event.edge);
-  if (!message_expected(edge, event)) return fail("a message that is not of this step: " + name());
+  if (!message_expected(edge, event))
+    return fail("a message that is not of this step: " + name_of(event));
   const size_t bit = message_bit(edge, event.direction, event.microbatch);
-  if (arrived_[bit]) return fail("a message arrived twice: " + name());
+  if (arrived_[bit]) return fail("a message arrived twice: " + name_of(event));
   arrived_[bit] = true;
   input_here(edge, event.direction, event.microbatch);
 }
@@ -236,8 +241,7 @@ void RankCore::ready_forward(size_t chunk, MicrobatchId i) {
 
 void RankCore::ready_backward_if_due(size_t chunk, MicrobatchId i) {
   if (cell(chunk, i).gradient_missing > 0) return;
-  const bool must_be_whole = plan_->chunks[chunk].fused_only && plan_of(chunk, i).weight;
-  if (must_be_whole && !weight_turn(chunk, i)) return;
+  if (waits_for_turn(chunk, i)) return;
   ready_.insert(plan_of(chunk, i).backward_at);
 }
 
@@ -252,7 +256,9 @@ void RankCore::credit_arrived(const Event& event) {
 void RankCore::announce_arrived(const Event& event, int64_t now_ns) {
   if (plan_->policy.hold_permille == 0) return;
   const size_t edge = plan_->find_edge(event.edge);
-  if (!message_expected(edge, event)) return fail("an announcement that is not of this step");
+  if (!message_expected(edge, event)) {
+    return fail("an announcement that is not of this step: " + name_of(event));
+  }
   const size_t bit = message_bit(edge, event.direction, event.microbatch);
   if (arrived_[bit] || message_announced_[bit]) return;  // overtaken by its message, or repeated
   message_announced_[bit] = true;

@@ -134,6 +134,10 @@ class RankCore {
   [[nodiscard]] bool weight_turn(size_t chunk, MicrobatchId i) const {
     return !plan_->policy.deterministic || weight_next_[chunk] == i.value;
   }
+  /// The backward cannot be split, and its weight half would be out of turn.
+  [[nodiscard]] bool waits_for_turn(size_t chunk, MicrobatchId i) const {
+    return plan_->chunks[chunk].fused_only && plan_of(chunk, i).weight && !weight_turn(chunk, i);
+  }
 
   std::shared_ptr<const RankPlan> plan_;
   std::vector<Cell> cells_;

@@ -112,11 +112,14 @@ bool RankCore::must_hold(uint32_t at, int64_t now_ns) {
     const bool is_forward = task.kind == TaskKind::kForward;
     const int64_t eta_ns =
         announced_[plan_->cell_index(task.chunk, task.microbatch)].eta_ns[is_forward ? 0 : 1];
-    const int64_t its_ns = plan_->chunks[task.chunk].duration_ns[static_cast<size_t>(task.kind)];
+    const int64_t its_ns =
+        plan_->chunks[task.chunk].duration_ns[static_cast<size_t>(kind_at(better))];
     const int64_t due_ns = std::max(eta_ns, now_ns);
     const bool imminent = eta_ns > now_ns - share(its_ns, kOverduePermille) &&
                           due_ns < now_ns + share(held_ns, permille);
-    if (imminent && (!is_forward || !refusal(task.chunk, task.microbatch))) {
+    const bool could_start = is_forward ? !refusal(task.chunk, task.microbatch)
+                                        : !waits_for_turn(task.chunk, task.microbatch);
+    if (imminent && could_start) {
       holding_ = true;
       hold_for_ = better;
       hold_until_ns_ = due_ns + share(held_ns, kGracePermille);

@@ -44,6 +44,14 @@ std::optional<TaskKind> kind_of(char c) {
   }
 }
 
+/// What was found, fit for an error text.
+std::string quoted(std::string_view found) {
+  constexpr size_t kShownMax = 40;
+  std::string text = "\"";
+  for (char c : found.substr(0, kShownMax)) text += c >= ' ' && c <= '~' ? c : '?';
+  return text + (found.size() > kShownMax ? "...\"" : "\"");
+}
+
 class Parser {
  public:
   Status parse(std::string_view text, std::vector<std::vector<Task>>& rows) {
@@ -90,7 +98,7 @@ class Parser {
   Status parse_action(std::string_view action, std::string_view cell, std::vector<Task>& out) {
     std::string_view rest = action;
     const std::optional<int32_t> stage = take_number(rest);
-    if (!stage) return error(cell, "expected a stage number at \"" + std::string(action) + "\"");
+    if (!stage) return error(cell, "expected a stage number at " + quoted(action));
     for (std::string_view name : kCommunication) {
       if (!rest.starts_with(name)) continue;
       return error(cell, "communication actions such as " + std::string(name) +
@@ -98,13 +106,12 @@ class Parser {
     }
     const std::optional<TaskKind> kind = rest.empty() ? std::nullopt : kind_of(rest.front());
     if (!kind) {
-      return error(cell, "unknown task type \"" + std::string(rest) + "\"; expected F, B, I or W");
+      return error(cell, "unknown task type " + quoted(rest) + "; expected F, B, I or W");
     }
     rest.remove_prefix(1);
     const std::optional<int32_t> microbatch = take_number(rest);
     if (!microbatch) return error(cell, "expected a microbatch number after the task type");
-    if (!rest.empty())
-      return error(cell, "unexpected \"" + std::string(rest) + "\" after the task");
+    if (!rest.empty()) return error(cell, "unexpected " + quoted(rest) + " after the task");
     const Task task = {StageId(*stage), MicrobatchId(*microbatch), *kind};
     const auto [at, first] = place_.emplace(task, std::pair(row_, column_));
     if (!first) {
@@ -117,12 +124,8 @@ class Parser {
   }
 
   [[nodiscard]] Status error(std::string_view cell, const std::string& what) const {
-    constexpr size_t kShownMax = 40;
-    std::string shown;
-    for (char c : cell.substr(0, kShownMax)) shown += c >= ' ' && c <= '~' ? c : '?';
-    if (cell.size() > kShownMax) shown += "...";
     return {Code::kSyntax, "row " + std::to_string(row_) + ", column " + std::to_string(column_) +
-                               ", \"" + shown + "\": " + what};
+                               ", " + quoted(cell) + ": " + what};
   }
 
   int row_ = 1;
