@@ -182,13 +182,15 @@ Status RankHost::next(int64_t timeout_ns, TaskInfo& out) {
     int64_t until_ns = comm::Transport::kForever;
     Status s = look_for_task(now_ns, out, until_ns);
     if (s.code() != Code::kAgain) return s;
-    if (now_ns >= deadline_ns || wake_requested_.exchange(false)) {
+    // The watchdog comes first: a caller that only ever polls must hear of it too.
+    const int64_t watch_ns = pipeline_.watch_due_ns();
+    const bool watch = now_ns >= watch_ns;
+    if (!watch && (now_ns >= deadline_ns || wake_requested_.exchange(false))) {
       note_busy(now_ns);
       return s;
     }
-    const int64_t watch_ns = pipeline_.watch_due_ns();
     lock.unlock();
-    if (now_ns >= watch_ns) {
+    if (watch) {
       pipeline_.watch(rank_, now_ns);
     } else {
       transport_.wait(std::min({deadline_ns, until_ns, watch_ns}));
@@ -343,7 +345,10 @@ void RankHost::obey(const Command& command) {
     case Command::Kind::kForget: release_pair(command.task); break;
     case Command::Kind::kLosses: events_ |= kStageLossesDone; break;
     case Command::Kind::kStageGradients: events_ |= kStageGradientsDone; break;
-    case Command::Kind::kStepComplete: events_ |= kStepDone; break;
+    case Command::Kind::kStepComplete:
+      events_ |= kStepDone;
+      drop_hints();
+      break;
     case Command::Kind::kRun:
     case Command::Kind::kIdle: assert(false && "answers to a pull, handled there"); break;
   }

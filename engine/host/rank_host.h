@@ -137,6 +137,7 @@ class RankHost {
   void send(core::RankId to, comm::Message message);
   void send_headers();
   void flush_outbox();
+  void drop_hints();
   /// True while the step may not end although all tasks are done: something is still to be sent, or
   /// a peer has not begun the step. The latter makes sure that the ranks agree about it, and that
   /// no rank is ever more than one step ahead of a peer.

@@ -36,6 +36,15 @@ void RankHost::flush_outbox() {
   });
 }
 
+/// All tasks are done, so every input has been sent and nobody needs our credits or announcements
+/// any more; a receiver that has ended the step would not even make room for them.
+void RankHost::drop_hints() {
+  std::erase_if(outbox_, [](const Queued& queued) {
+    return queued.message.kind == Message::Kind::kCredit ||
+           queued.message.kind == Message::Kind::kAnnounce;
+  });
+}
+
 comm::StepHeader RankHost::make_header(const StepRequest& request) const {
   uint64_t digest = 0xcbf29ce484222325ULL;
   const auto add = [&](uint64_t value) { digest = (digest ^ value) * 0x100000001b3ULL; };
