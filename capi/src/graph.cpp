@@ -144,9 +144,9 @@ rrfp_status rrfp_graph_place_by_hint(rrfp_graph* graph, const rrfp_hint* hint, r
   });
 }
 
-rrfp_status rrfp_graph_check(rrfp_graph* graph, rrfp_error* error) {
-  return guard(error, [&]() -> Status {
-    if (graph == nullptr) return null_handle("graph");
-    return graph->graph.seal();
+rrfp_status rrfp_graph_check(const rrfp_graph* graph, rrfp_error* error) {
+  return guard(error, [&] {
+    std::shared_ptr<const core::StageGraph> sealed;
+    return seal(graph, sealed);
   });
 }

@@ -75,6 +75,8 @@ rrfp_status guard(rrfp_error* error, Body body) noexcept {
     return report_exception(Code::kNoMemory, "out of memory", error);
   } catch (const std::exception& e) {
     return report_exception(Code::kInternal, e.what(), error);
+  } catch (...) {  // from a callback of the caller
+    return report_exception(Code::kInternal, "an exception of an unknown type", error);
   }
 }
 
@@ -137,6 +139,15 @@ inline Status check_enum(const char* name, int32_t value, int32_t last) {
   if (value >= 0 && value <= last) return {};
   return {Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +
                                       "; expected 0 to " + std::to_string(last)};
+}
+
+/// A checked and sorted copy of the caller's graph.
+inline Status seal(const rrfp_graph* graph, std::shared_ptr<const core::StageGraph>& out) {
+  if (graph == nullptr) return null_handle("graph");
+  auto copy = std::make_shared<core::StageGraph>(graph->graph);
+  if (Status s = copy->seal(); !s.ok()) return s;
+  out = std::move(copy);
+  return {};
 }
 
 /// Text out: as much as fits, always ended; the needed size.

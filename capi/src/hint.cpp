@@ -30,14 +30,13 @@ Status read_entry(const rrfp_hint_task* tasks, size_t k, core::Task& out) {
   return {};
 }
 
-Status training_tasks(rrfp_graph* graph, int32_t microbatches,
+Status training_tasks(const rrfp_graph* graph, int32_t microbatches,
                       std::shared_ptr<const core::StepTasks>& out) {
-  if (graph == nullptr) return null_handle("graph");
-  if (Status s = graph->graph.seal(); !s.ok()) return s;
+  std::shared_ptr<const core::StageGraph> sealed;
+  if (Status s = seal(graph, sealed); !s.ok()) return s;
   core::StepShape shape;
   shape.microbatches = microbatches;
-  return core::StepTasks::create(std::make_shared<core::StageGraph>(graph->graph), std::move(shape),
-                                 out);
+  return core::StepTasks::create(std::move(sealed), std::move(shape), out);
 }
 
 }  // namespace
@@ -109,7 +108,7 @@ rrfp_status rrfp_hint_note(const rrfp_hint* hint, char* buffer, size_t capacity,
   });
 }
 
-rrfp_status rrfp_hint_to_text(const rrfp_hint* hint, rrfp_graph* graph, int32_t microbatches,
+rrfp_status rrfp_hint_to_text(const rrfp_hint* hint, const rrfp_graph* graph, int32_t microbatches,
                               char* buffer, size_t capacity, size_t* out_size, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (hint == nullptr) return null_handle("hint");
@@ -123,7 +122,7 @@ rrfp_status rrfp_hint_to_text(const rrfp_hint* hint, rrfp_graph* graph, int32_t 
   });
 }
 
-rrfp_status rrfp_hint_check(const rrfp_hint* hint, rrfp_graph* graph, int32_t microbatches,
+rrfp_status rrfp_hint_check(const rrfp_hint* hint, const rrfp_graph* graph, int32_t microbatches,
                             rrfp_order order, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (hint == nullptr) return null_handle("hint");

@@ -75,22 +75,23 @@ void rrfp_pipeline_options_init(rrfp_pipeline_options* options) {
   init(options);
 }
 
-rrfp_status rrfp_pipeline_create(rrfp_graph* graph, const rrfp_pipeline_options* options,
+rrfp_status rrfp_pipeline_create(const rrfp_graph* graph, const rrfp_pipeline_options* options,
                                  rrfp_pipeline** out, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (graph == nullptr) return null_handle("graph");
     if (out == nullptr) return null_argument("out");
-    rrfp_pipeline_options o;
+    rrfp_pipeline_options o = {};
     rrfp_pipeline_options_init(&o);
     if (options != nullptr) {
       if (Status s = load(options, "rrfp_pipeline_options", o); !s.ok()) return s;
     }
-    if (Status s = graph->graph.seal(); !s.ok()) return s;
+    std::shared_ptr<const core::StageGraph> sealed;
+    if (Status s = seal(graph, sealed); !s.ok()) return s;
     host::PipelineOptions read;
     if (Status s = read_options(o, graph->graph.ranks(), read); !s.ok()) return s;
     auto handle = std::make_unique<rrfp_pipeline>();
-    Status s = host::Pipeline::create(std::make_shared<core::StageGraph>(graph->graph),
-                                      graph->specs, std::move(read), handle->pipeline);
+    Status s =
+        host::Pipeline::create(std::move(sealed), graph->specs, std::move(read), handle->pipeline);
     if (!s.ok()) return s;
     *out = handle.release();
     return {};

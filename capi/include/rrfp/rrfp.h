@@ -167,7 +167,7 @@ RRFP_API rrfp_status rrfp_graph_place_stage(rrfp_graph *graph, int32_t stage, in
 
 /* Checks that there is no cycle, that every stage has a rank and every rank a stage. Creating a
  * pipeline does this too. */
-RRFP_API rrfp_status rrfp_graph_check(rrfp_graph *graph, rrfp_error *error);
+RRFP_API rrfp_status rrfp_graph_check(const rrfp_graph *graph, rrfp_error *error);
 
 /* ---- Hints ------------------------------------------------------------------------------------- */
 
@@ -226,14 +226,14 @@ RRFP_API rrfp_status rrfp_hint_note(const rrfp_hint *hint, char *buffer, size_t 
  *   buffer     gets at most `capacity` bytes, always ended by a zero byte if capacity > 0; may be null
  *              if capacity is 0
  *   out_size   gets the bytes needed with the zero byte; if it exceeds `capacity` the text was cut */
-RRFP_API rrfp_status rrfp_hint_to_text(const rrfp_hint *hint, rrfp_graph *graph,
+RRFP_API rrfp_status rrfp_hint_to_text(const rrfp_hint *hint, const rrfp_graph *graph,
                                        int32_t microbatches, char *buffer, size_t capacity,
                                        size_t *out_size, rrfp_error *error);
 
 /* Checks a hint against a training step of `microbatches` on `graph`: that it names every task and, for
  * RRFP_ORDER_STRICT, that it can be obeyed; the error says where each stuck rank would wait. */
-RRFP_API rrfp_status rrfp_hint_check(const rrfp_hint *hint, rrfp_graph *graph, int32_t microbatches,
-                                     rrfp_order order, rrfp_error *error);
+RRFP_API rrfp_status rrfp_hint_check(const rrfp_hint *hint, const rrfp_graph *graph,
+                                     int32_t microbatches, rrfp_order order, rrfp_error *error);
 
 /* Places every stage of `graph` on the rank in whose list the hint names it (lists and text only). */
 RRFP_API rrfp_status rrfp_graph_place_by_hint(rrfp_graph *graph, const rrfp_hint *hint,
@@ -299,7 +299,8 @@ RRFP_API void rrfp_pipeline_options_init(rrfp_pipeline_options *options);
 
 /* Makes a pipeline. `graph` is copied and may be changed or destroyed afterwards, and so may all that
  * `options` (null = defaults) points to. */
-RRFP_API rrfp_status rrfp_pipeline_create(rrfp_graph *graph, const rrfp_pipeline_options *options,
+RRFP_API rrfp_status rrfp_pipeline_create(const rrfp_graph *graph,
+                                          const rrfp_pipeline_options *options,
                                           rrfp_pipeline **out, rrfp_error *error);
 /* Ranks that still have a handle go on working. */
 RRFP_API void rrfp_pipeline_destroy(rrfp_pipeline *pipeline);
