@@ -37,6 +37,7 @@ rrfp_status rrfp_graph_add_stage(rrfp_graph* graph, const rrfp_stage_options* op
     constexpr uint32_t kKnown =
         RRFP_STAGE_LOSS | RRFP_STAGE_FROZEN | RRFP_STAGE_INPUT_GRADIENT | RRFP_STAGE_FUSED_ONLY;
     if (Status s = check_flags("rrfp_stage_options.flags", o.flags, kKnown); !s.ok()) return s;
+    if (Status s = check_reserved("rrfp_stage_options", o.reserved); !s.ok()) return s;
     if (o.rank < -1) return graph->graph.check_rank(core::RankId(o.rank));
     core::Stage stage;
     stage.rank = core::RankId(o.rank);

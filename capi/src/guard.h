@@ -135,6 +135,12 @@ inline Status check_flags(const char* name, uint32_t flags, uint32_t known) {
           std::string(name) + " has unknown bits " + std::to_string(flags & ~known)};
 }
 
+inline Status check_reserved(const char* name, int64_t value) {
+  if (value == 0) return {};
+  return {Code::kInvalidArgument,
+          std::string(name) + ".reserved is " + std::to_string(value) + "; it must be 0"};
+}
+
 inline Status check_enum(const char* name, int32_t value, int32_t last) {
   if (value >= 0 && value <= last) return {};
   return {Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +

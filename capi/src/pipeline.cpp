@@ -37,6 +37,7 @@ Status read_options(const rrfp_pipeline_options& o, int32_t ranks, host::Pipelin
       !s.ok()) {
     return s;
   }
+  if (Status s = check_reserved("rrfp_pipeline_options", o.reserved); !s.ok()) return s;
   if (Status s = check_enum("order", o.order, RRFP_ORDER_STRICT); !s.ok()) return s;
   if (Status s = check_enum("wake", o.wake, RRFP_WAKE_PARK); !s.ok()) return s;
   if (Status s = not_negative("credits", o.credits); !s.ok()) return s;

@@ -22,8 +22,10 @@ rrfp_buffer* to_c(comm::Buffer* buffer) {
 }
 
 Status read_tensor(const rrfp_tensor& in, size_t k, comm::Tensor& out) {
-  const std::string name = "tensors[" + std::to_string(k) + "].flags";
-  if (Status s = check_flags(name.c_str(), in.flags, RRFP_TENSOR_WANTS_GRADIENT); !s.ok()) return s;
+  const std::string name = "tensors[" + std::to_string(k) + "]";
+  Status s = check_flags((name + ".flags").c_str(), in.flags, RRFP_TENSOR_WANTS_GRADIENT);
+  if (s.ok()) s = check_reserved(name.c_str(), in.reserved);
+  if (!s.ok()) return s;
   out.data = in.data;
   out.buffer = from_c(in.buffer);
   std::copy_n(in.shape, RRFP_DIMS_MAX, out.shape.begin());
@@ -33,7 +35,7 @@ Status read_tensor(const rrfp_tensor& in, size_t k, comm::Tensor& out) {
   out.device_type = in.device_type == 0 ? RRFP_DEVICE_CPU : in.device_type;
   out.device_id = in.device_id;
   out.wants_gradient = (in.flags & RRFP_TENSOR_WANTS_GRADIENT) != 0;
-  return {};
+  return s;
 }
 
 rrfp_tensor write_tensor(const comm::Tensor& in) {

@@ -71,7 +71,35 @@ void Payload::drop() {
 }
 
 void MemoryPool::close() {
+  orphan();
   unreference();
+}
+
+void MemoryPool::orphan() {
+  collect();
+  // What is pushed before its giver can see the flag is freed here, what is pushed later by its
+  // giver.
+  orphaned_.store(true);
+  free_returned();
+}
+
+/// Frees what has been given up without touching what belongs to the owner.
+void MemoryPool::free_returned() {
+  for (Buffer* buffer = returned_buffers_.take_all(); buffer != nullptr;) {
+    const Buffer* const taken = buffer;
+    buffer = buffer->next;
+    live_bytes_.fetch_sub(taken->bytes, std::memory_order_relaxed);
+    if (taken->capacity > 0) ::operator delete(taken->data, kAlignment);
+    const Buffer::ReleaseFn release = taken->capacity > 0 ? nullptr : taken->release;
+    void* const user = taken->user;
+    delete taken;
+    if (release != nullptr) release(user);
+  }
+  for (Payload* payload = returned_payloads_.take_all(); payload != nullptr;) {
+    const Payload* const taken = payload;
+    payload = payload->next;
+    delete taken;
+  }
 }
 
 MemoryPool::~MemoryPool() {
@@ -92,17 +120,18 @@ void MemoryPool::unreference() {
 
 void MemoryPool::return_buffer(Buffer* buffer) {
   returned_buffers_.push(buffer);
+  if (orphaned_.load()) free_returned();
   unreference();
 }
 
 void MemoryPool::return_payload(Payload* payload) {
   returned_payloads_.push(payload);
+  if (orphaned_.load()) free_returned();
   unreference();
 }
 
 void MemoryPool::count_live(size_t bytes) {
-  const size_t live = live_bytes() + bytes;
-  live_bytes_.store(live, std::memory_order_relaxed);
+  const size_t live = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   peak_bytes_ = std::max(peak_bytes_, live);
 }
 
@@ -162,7 +191,7 @@ Payload* MemoryPool::allocate_payload() {
 }
 
 void MemoryPool::take_back(Buffer* buffer) {
-  live_bytes_.store(live_bytes() - buffer->bytes, std::memory_order_relaxed);
+  live_bytes_.fetch_sub(buffer->bytes, std::memory_order_relaxed);
   if (buffer->capacity > 0) {
     classes_[buffer->capacity].free.push_back(buffer);
     return;

@@ -100,12 +100,10 @@ class ReturnStack {
     Node* head = head_.load(std::memory_order_relaxed);
     do {
       node->next = head;
-    } while (!head_.compare_exchange_weak(head, node, std::memory_order_release,
-                                          std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, node));
   }
   [[nodiscard]] Node* take_all() {
-    if (head_.load(std::memory_order_relaxed) == nullptr) return nullptr;
-    return head_.exchange(nullptr, std::memory_order_acquire);
+    return head_.load() == nullptr ? nullptr : head_.exchange(nullptr);
   }
 
  private:
@@ -117,8 +115,12 @@ class ReturnStack {
 class MemoryPool {
  public:
   [[nodiscard]] static MemoryPool* create() { return new MemoryPool; }
-  /// The owner is done with the pool.
+  /// The owner is done with the pool, for good.
   void close();
+  /// While the pool is orphaned nobody collects: whoever gives something up last frees it, and runs
+  /// its release function. Owner only.
+  void orphan();
+  void adopt() { orphaned_.store(false); }
 
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
@@ -155,10 +157,12 @@ class MemoryPool {
   void return_buffer(Buffer* buffer);     // any thread
   void return_payload(Payload* payload);  // any thread
   void unreference();                     // any thread
+  void free_returned();                   // any thread
   void count_live(size_t bytes);
   void take_back(Buffer* buffer);
 
   std::atomic<int64_t> references_{1};  // the owner, and everything that is out
+  std::atomic<bool> orphaned_{false};
   ReturnStack<Buffer> returned_buffers_;
   ReturnStack<Payload> returned_payloads_;
   std::map<size_t, SizeClass> classes_;  // by capacity

@@ -31,7 +31,11 @@ Status StageGraph::add_stage(const Stage& stage, StageId& out) {
     return Status{Code::kInvalidArgument,
                   std::string(what) + " is " + std::to_string(value) + "; it must not be negative"};
   };
-  if (stage.activation_bytes < 0) return negative("activation_bytes", stage.activation_bytes);
+  if (stage.activation_bytes < 0 || stage.activation_bytes > kActivationBytesMax) {
+    return {Code::kInvalidArgument, "activation_bytes is " +
+                                        std::to_string(stage.activation_bytes) +
+                                        "; expected 0 to " + std::to_string(kActivationBytesMax)};
+  }
   if (stage.forward_ns < 0) return negative("forward_ns", stage.forward_ns);
   if (stage.input_gradient_ns < 0) return negative("input_gradient_ns", stage.input_gradient_ns);
   if (stage.weight_gradient_ns < 0) {

@@ -43,6 +43,8 @@ class StageGraph {
  public:
   static constexpr int32_t kRanksMax = 1 << 16;
   static constexpr int32_t kStagesMax = 1 << 20;
+  /// Of one stage and microbatch. Far beyond any machine, and small enough to add up a few.
+  static constexpr int64_t kActivationBytesMax = int64_t{1} << 50;
 
   explicit StageGraph(int32_t ranks) : ranks_(ranks) {}
 

@@ -34,7 +34,7 @@ class PlanBuilder {
     if (Status s = check_limits(); !s.ok()) return s;
     add_edges();
     add_chunks();
-    add_cells();
+    if (Status s = add_cells(); !s.ok()) return s;
     if (Status s = add_order(hint); !s.ok()) return s;
     if (Status s = set_cap(cap); !s.ok()) return s;
     set_reserves();
@@ -100,7 +100,8 @@ class PlanBuilder {
     }
   }
 
-  void add_cells() {
+  Status add_cells() {
+    int64_t bytes_of_all = 0;
     const int32_t m = tasks_.microbatches();
     plan_->cells.resize(plan_->chunks.size() * static_cast<size_t>(m));
     plan_->needs.resize(static_cast<size_t>(m));
@@ -122,9 +123,17 @@ class PlanBuilder {
         ++chunk.forward_count;
         chunk.weight_count += cell.weight ? 1 : 0;
         plan_->needs[i.index()] += plan_->held(cell);
+        bytes_of_all += plan_->held(cell).bytes;
+        if (bytes_of_all > Ledger::kUnlimited) {
+          return {Code::kOutOfRange, "the activations of rank " +
+                                         std::to_string(plan_->rank.value) +
+                                         " in this step add up to more than " +
+                                         std::to_string(Ledger::kUnlimited) + " bytes"};
+        }
         plan_->work_count += 1 + (cell.backward ? 1 : 0) + (cell.weight ? 1 : 0);
       }
     }
+    return {};
   }
 
   Status add_order(const Hint& hint) {
@@ -204,7 +213,8 @@ class PlanBuilder {
       if (plan_->policy.credits > 0) {
         edge.credits = plan_->policy.credits;
       } else if (!bounded_by_sender(edge.id)) {
-        edge.credits = graph_.ranks() * graph_.chunks_max() + 1;
+        const int64_t credits = int64_t{graph_.ranks()} * graph_.chunks_max() + 1;
+        edge.credits = static_cast<int32_t>(std::min<int64_t>(credits, INT32_MAX));
       }
     }
   }

@@ -28,12 +28,13 @@ Status StepTasks::create(std::shared_ptr<const StageGraph> graph, StepShape shap
     return wrong_size("activation_bytes", shape.activation_bytes.size());
   }
   for (size_t k = 0; k < shape.activation_bytes.size(); ++k) {
-    if (shape.activation_bytes[k] >= 0) continue;
+    const int64_t bytes = shape.activation_bytes[k];
+    if (bytes >= 0 && bytes <= StageGraph::kActivationBytesMax) continue;
     const auto columns = static_cast<size_t>(m);
     return {Code::kInvalidArgument, "activation_bytes of stage " + std::to_string(k / columns) +
                                         ", microbatch " + std::to_string(k % columns) + " is " +
-                                        std::to_string(shape.activation_bytes[k]) +
-                                        "; it must not be negative"};
+                                        std::to_string(bytes) + "; expected 0 to " +
+                                        std::to_string(StageGraph::kActivationBytesMax)};
   }
   out.reset(new StepTasks(std::move(graph), std::move(shape)));
   return {};

@@ -450,7 +450,9 @@ void RankHost::wake() {
 bool RankHost::open() {
   HandleState state = handle_.load();
   while (state == kNeverOpened || state == kGone) {
-    if (handle_.compare_exchange_weak(state, kOpen)) return true;
+    if (!handle_.compare_exchange_weak(state, kOpen)) continue;
+    memory_->adopt();
+    return true;
   }
   return false;
 }
@@ -478,7 +480,7 @@ bool RankHost::close() {
     const std::lock_guard lock(mutex_);
     clear_step();
   }
-  memory_->collect();
+  memory_->orphan();
   handle_.store(kGone);
   unclaim();
   return true;

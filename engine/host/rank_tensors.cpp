@@ -267,7 +267,12 @@ Status RankHost::put(uint64_t ticket, core::EdgeId edge, std::span<const Tensor>
 
 /// Gives the tensor a buffer reference of its own, copying what has no buffer yet.
 Status RankHost::take_tensor(Tensor& tensor) {
-  if (tensor.dtype == comm::DType::kNone || tensor.element_count() == 0) {
+  if (tensor.dtype == comm::DType::kNone) {
+    tensor = {};
+    return {};
+  }
+  if (tensor.element_count() == 0) {
+    tensor.set_contiguous_strides();
     tensor.data = nullptr;
     tensor.buffer = nullptr;
     return {};

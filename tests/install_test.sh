@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a packager and a user do: install, look at what is there, compile a program far from the
+# source tree with nothing but pkg-config, run it.
+#
+#   install_test.sh SOURCE_DIR BUILD_DIR
+set -euo pipefail
+
+source_dir=$1
+build_dir=$2
+# The environment of the caller must neither help nor hinder.
+unset DESTDIR MALLOC_PERTURB_ LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LIBRARY_PATH CPATH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+  printf 'install_test: %s\n' "$*" >&2
+  exit 1
+}
+
+# The value of #define NAME in version.h
+version_of() {
+  sed -n "s/^#define RRFP_$1 //p" "$source_dir/capi/include/rrfp/version.h"
+}
+abi=$(version_of ABI_VERSION)
+version=$(version_of VERSION_MAJOR).$(version_of VERSION_MINOR).$(version_of VERSION_PATCH)
+
+# Compares the files below a prefix, except where it lies, with the list of what we install.
+check_files() {
+  local prefix=$1 libdir=$2
+  local found expected
+  found=$(cd "$prefix" && find . ! -type d | sed 's|^\./||' | LC_ALL=C sort)
+  expected=$(printf '%s\n' include/rrfp/{rrfp,version}.h "$libdir/librrfp.so"{,".$abi",".$version"} \
+    "$libdir/pkgconfig/rrfp.pc" | LC_ALL=C sort)
+  diff <(echo "$expected") <(echo "$found") || fail "files below $prefix: < expected, > found"
+  [ "$(readlink "$prefix/$libdir/librrfp.so")" = "librrfp.so.$abi" ] || fail "librrfp.so is no link"
+  [ "$(readlink "$prefix/$libdir/librrfp.so.$abi")" = "librrfp.so.$version" ] ||
+    fail "librrfp.so.$abi is no link to librrfp.so.$version"
+  if readelf --dynamic "$prefix/$libdir/librrfp.so" | grep -E 'RPATH|RUNPATH'; then
+    fail "the installed library has a run path"
+  fi
+  if grep -e "$source_dir" -e "$build_dir" -e "$work/build" "$prefix/$libdir/pkgconfig/rrfp.pc"; then
+    fail "rrfp.pc points into the source or the build tree"
+  fi
+}
+
+build_option() {
+  meson introspect "$build_dir" --buildoptions |
+    python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
+}
+
+echo "staged install of $build_dir"
+meson install -C "$build_dir" --no-rebuild --quiet --destdir "$work/stage"
+prefix=$(build_option prefix)
+check_files "$work/stage$prefix" "$(build_option libdir)"
+outside=$(find "$work/stage" ! -type d ! -path "$work/stage$prefix/*")
+[ -z "$outside" ] || fail "installed outside of $prefix: $outside"
+
+echo "release build into a prefix of its own"
+prefix=$work/prefix
+meson setup "$work/build" "$source_dir" --prefix="$prefix" --libdir=lib --buildtype=release \
+  --wrap-mode=nodownload -Dtests=false -Dwerror=true >"$work/log" 2>&1 || { cat "$work/log" && fail "setup"; }
+ninja -C "$work/build" -j "$(nproc)" >"$work/log" 2>&1 || { cat "$work/log" && fail "compile"; }
+meson install -C "$work/build" --no-rebuild --quiet
+check_files "$prefix" lib
+rm -rf "$work/build"
+
+echo "a program outside of the tree"
+mkdir "$work/program"
+cp "$source_dir/examples/01_toy_chain/main.c" "$work/program"
+cd "$work/program"
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
+[ "$(pkg-config --modversion rrfp)" = "$version" ] || fail "pkg-config does not know version $version"
+read -ra flags < <(pkg-config --cflags --libs rrfp)
+"${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "${flags[@]}" -pthread
+ldd a.out | grep -q "librrfp.so.$abi => $prefix/lib/" || fail "the program runs with another library"
+
+# 2 * 3 * 5 * 7 = 210 times the mean of 1, 2, 3, 4; its derivatives.
+numbers='loss 525
+dw0 262.5
+dw1 175
+dw2 105
+dw3 75
+dx0 52.5
+dx1 52.5
+dx2 52.5
+dx3 52.5'
+for hint in gpipe 1f1b bf bfw zb-h1 ''; do
+  echo "  ${hint:-without a hint}"
+  output=$(timeout 60 ./a.out ${hint:+"$hint"}) || fail "hint '$hint': exit status $?"
+  diff <(echo "$numbers") <(grep -E '^(loss|dw|dx)' <<<"$output") || fail "hint '$hint': wrong numbers"
+  # F, and B or its two halves, for each of four microbatches.
+  [ "$(grep -cE '^rank [0-3]: ([89]|1[0-2]) tasks, at most [1-4] activations held$' <<<"$output")" = 4 ] ||
+    fail "hint '$hint': $output"
+done
+
+status=0
+output=$(timeout 60 ./a.out no-such-hint 2>&1) || status=$?
+[ "$status" = 2 ] || fail "an unknown hint: exit status $status, expected 2"
+grep -q 'no-such-hint' <<<"$output" || fail "an unknown hint is not named: $output"
+echo "all as expected"
