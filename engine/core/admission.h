@@ -4,12 +4,13 @@
 // whether one more forward may start. Proofs: engine/ARCHITECTURE.md, "Progress".
 //
 // The state is safe when the microbatches could finish one after the other in injection order: for
-// every unfinished microbatch j,
+// every microbatch j,
 //     need(j) + sum of held(k) over k >= j  <=  cap,
 // where need(j) is what the forwards of j that have not started will take. A forward of microbatch
-// i changes that sum only for j < i, so it is admitted if the largest sum among unfinished j < i
-// leaves room for it. The oldest unfinished microbatch is thus always admitted. A segment tree
-// keeps the largest sum of every range: acquire, release and fits cost O(log microbatches).
+// i changes that sum only for j < i, so it is admitted if the largest sum among j < i leaves room
+// for it. A finished microbatch needs and holds nothing, so it only asks that the later ones keep
+// the cap. The oldest unfinished microbatch is thus always admitted. A segment tree keeps the
+// largest sum of every range: acquire, release and fits cost O(log microbatches).
 #pragma once
 
 #include <algorithm>
@@ -53,7 +54,7 @@ class Ledger {
     cap_ = cap;
     live_ = peak_ = {};
     leaves_ = std::bit_ceil(std::max<size_t>(needs.size(), 1));
-    nodes_.assign(2 * leaves_, {{}, kEmpty});
+    nodes_.assign(2 * leaves_, {});
     for (size_t i = 0; i < needs.size(); ++i) {
       assert(needs[i].within(cap));
       nodes_[leaves_ + i].worst = needs[i];
@@ -68,7 +69,7 @@ class Ledger {
     size_t n = leaves_ + i.index();
     Amount from_here_on = nodes_[n].held;
     Amount before = {};
-    Amount worst = kEmpty;
+    Amount worst;
     for (; n > 1; n /= 2) {
       const Node& sibling = nodes_[n ^ 1];
       if ((n & 1) == 0) {
@@ -89,31 +90,24 @@ class Ledger {
     climb(leaves_ + i.index());
   }
 
-  /// The backward pass of one of its forwards is done. `finished`: so are all tasks of microbatch
-  /// `i` on this rank, and it no longer asks for room.
-  void release(MicrobatchId i, const Amount& amount, bool finished = false) {
+  /// The backward pass of one of its forwards is done.
+  void release(MicrobatchId i, const Amount& amount) {
     live_ -= amount;
     Node& leaf = nodes_[leaves_ + i.index()];
     leaf.held -= amount;
-    leaf.worst = finished ? kEmpty : leaf.worst - amount;
+    leaf.worst -= amount;
     assert(leaf.held.slots >= 0 && leaf.held.bytes >= 0);
-    assert(!finished || leaf.held == Amount());
     climb(leaves_ + i.index());
   }
-
-  /// The same for a microbatch that holds nothing.
-  void finish(MicrobatchId i) { release(i, {}, true); }
 
   [[nodiscard]] const Amount& live() const { return live_; }
   [[nodiscard]] const Amount& peak() const { return peak_; }
   [[nodiscard]] const Amount& cap() const { return cap_; }
 
  private:
-  static constexpr Amount kEmpty = {-2 * kUnlimited, -2 * kUnlimited};
-
   struct Node {
     Amount held;   // sum over the microbatches of the range
-    Amount worst;  // largest need(j) + held(j) + held(later ones of the range) over unfinished j
+    Amount worst;  // largest need(j) + held(j) + held(later ones of the range) over j
   };
 
   void merge(size_t n) {

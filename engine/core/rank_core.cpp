@@ -70,9 +70,6 @@ void RankCore::begin_step(std::shared_ptr<const RankPlan> plan) {
     }
   }
   oldest_ = 0;
-  for (size_t k = 0; k < m; ++k) {
-    if (tasks_left_[k] == 0) ledger_.finish(MicrobatchId::of(k));
-  }
   while (oldest_ < plan_->microbatches() && tasks_left_[static_cast<size_t>(oldest_)] == 0) {
     ++oldest_;
   }
@@ -124,7 +121,6 @@ void RankCore::forward_done(size_t chunk, MicrobatchId i) {
     backward_input_here(chunk, i);
   } else {
     pair_done(chunk, i);
-    if (tasks_left_[i.index()] == 1) ledger_.finish(i);
   }
   work_done(i);
 }
@@ -156,8 +152,7 @@ void RankCore::weight_done(size_t chunk, MicrobatchId i) {
 }
 
 void RankCore::release(size_t chunk, MicrobatchId i) {
-  // The task that is being finished is still counted in tasks_left_.
-  ledger_.release(i, plan_->held(plan_of(chunk, i)), tasks_left_[i.index()] == 1);
+  ledger_.release(i, plan_->held(plan_of(chunk, i)));
 }
 
 void RankCore::pair_done(size_t chunk, MicrobatchId i) {

@@ -133,11 +133,15 @@ TEST(GraphErrors, NegativeValues) {
                          {"weight_gradient_ns is -7"}));
 }
 
-TEST(GraphErrors, StageOnAnUnknownRank) {
+TEST(GraphErrors, StageThatCannotBe) {
   StageGraph graph(2);
-  Stage stage;
-  stage.rank = RankId(2);
   StageId id;
+  Stage stage;
+  stage.activation_bytes = StageGraph::kActivationBytesMax + 1;
+  EXPECT_TRUE(fails_with(graph.add_stage(stage, id), Code::kInvalidArgument,
+                         {"activation_bytes is 1125899906842625", "0 to 1125899906842624"}));
+  stage = Stage();
+  stage.rank = RankId(2);
   EXPECT_TRUE(fails_with(graph.add_stage(stage, id), Code::kOutOfRange, {"rank 2", "2 ranks"}));
   EXPECT_EQ(graph.stage_count(), 0);
 }

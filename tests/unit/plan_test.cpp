@@ -130,6 +130,13 @@ TEST(PlanCap, SizesWhoseSumOverflows) {
   expect_refused_or_sound(INT64_MAX, 2, {}, {});
 }
 
+TEST(PlanCap, AllActivationsOfAStepMustBeCountable) {
+  const auto graph = chain(1, 1, Placement::kLinear, with_bytes(StageGraph::kActivationBytesMax));
+  EXPECT_TRUE(cap_error(make_step(graph, 1023), 0, {}).ok());
+  EXPECT_TRUE(fails_with(cap_error(make_step(graph, 1024), 0, {}), Code::kOutOfRange,
+                         {"rank 0", "more than 1152921504606846975 bytes"}));
+}
+
 TEST(PlanCap, SizesBeyondUnlimitedInStrictOrder) {
   expect_refused_or_sound(INT64_MAX / 4, 1, {.order = Order::kStrict}, {});
 }

@@ -253,10 +253,14 @@ TEST(StepTasksErrors, SizesOfArrays) {
                          {"activation_bytes has 7 entries", "3 stages x 2 microbatches"}));
 }
 
-TEST(StepTasksErrors, NegativeBytes) {
+TEST(StepTasksErrors, Bytes) {
   EXPECT_TRUE(fails_with(create({StepMode::kTrain, 2, {}, {0, 0, 0, 0, 0, -9}}),
                          Code::kInvalidArgument,
                          {"activation_bytes of stage 2, microbatch 1", "is -9", "expected 0 to"}));
+  EXPECT_TRUE(fails_with(create({StepMode::kTrain, 1, {}, {0, 1125899906842625, 0}}),
+                         Code::kInvalidArgument,
+                         {"stage 1, microbatch 0 is 1125899906842625", "0 to 1125899906842624"}));
+  EXPECT_TRUE(create({StepMode::kTrain, 1, {}, {0, StageGraph::kActivationBytesMax, 0}}).ok());
 }
 
 // --- All rules at once
