@@ -17,6 +17,7 @@ constexpr size_t kSmallest = 64;
 size_t capacity_for(size_t bytes) {
   if (bytes <= kSmallest) return kSmallest;
   const size_t step = std::bit_floor(bytes - 1) / 4;
+  assert(step > 0);  // bytes - 1 >= kSmallest
   return (bytes + step - 1) / step * step;
 }
 

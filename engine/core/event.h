@@ -64,7 +64,7 @@ struct Command {
     kForget,          // all tasks of (task.stage, task.microbatch) are done: free their inputs
     kLosses,          // all forwards of the loss stage task.stage are done
     kStageGradients,  // all weight gradients of task.stage are in
-    kStepComplete,    // every task of this rank is done
+    kStepComplete,    // every task of this rank is done; a rank without tasks never says so
   };
 
   Kind kind = Kind::kIdle;

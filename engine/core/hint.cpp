@@ -211,7 +211,7 @@ namespace {
 class OrderBinder {
  public:
   OrderBinder(const StepTasks& tasks, RankId rank) : tasks_(tasks), rank_(rank) {
-    const size_t m = static_cast<size_t>(tasks.microbatches());
+    const auto m = static_cast<size_t>(tasks.microbatches());
     slot_.assign(static_cast<size_t>(tasks.graph().stage_count()), kElsewhere);
     size_t count = 0;
     for (StageId s : tasks.graph().chunks(rank)) slot_[s.index()] = count++;

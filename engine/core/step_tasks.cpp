@@ -2,7 +2,6 @@
 #include "engine/core/step_tasks.h"
 
 #include <cassert>
-#include <ranges>
 
 namespace rrfp::core {
 
@@ -59,7 +58,9 @@ void StepTasks::compute(MicrobatchId i) {
     }
     bits(s) = static_cast<uint8_t>(kTakesPart | (needed ? kRequires : 0));
   }
-  for (StageId s : std::views::reverse(graph_->order())) {
+  const std::span<const StageId> order = graph_->order();
+  for (size_t k = order.size(); k-- > 0;) {
+    const StageId s = order[k];
     if (!takes_part(s, i)) continue;
     bool flows = graph_->stage(s).loss;
     for (EdgeId e : graph_->out_edges(s)) {

@@ -8,11 +8,12 @@
 //   active(e,i)        both ends of edge e take part: a forward message travels
 //   requires(s,i)      s has trainable parameters, or its caller wants input gradients, or a stage
 //                      that requires a gradient feeds it along an active gradient edge
-//   flows(s,i)         s is a loss stage, or feeds a stage in which the gradient flows
+//   flows(s,i)         s is a loss stage, or feeds, along an active gradient edge, a stage in which
+//                      the gradient flows
 //   backward(s,i)      train step, requires(s,i) and flows(s,i): there is a B, or I (and W)
 //   weight(s,i)        backward(s,i) and s has trainable parameters: there is a W half
-//   returns(e,i)       backward message on e = s -> t: active, gradient edge, requires(s,i),
-//   flows(t,i)
+//   returns(e,i)       for e = s -> t, active and a gradient edge, requires(s,i) and flows(t,i): a
+//                      backward message travels
 #pragma once
 
 #include <memory>

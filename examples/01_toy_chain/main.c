@@ -35,8 +35,7 @@ static rrfp_status get(rrfp_rank *rank, const rrfp_task *task, int32_t edge, flo
                        rrfp_error *error) {
   rrfp_tensor tensor;
   size_t count = 0;
-  rrfp_status status =
-      rrfp_rank_input(rank, task->ticket, edge, &tensor, 1, &count, NULL, error);
+  rrfp_status status = rrfp_rank_input(rank, task->ticket, edge, &tensor, 1, &count, NULL, error);
   if (status == RRFP_OK) *value = *(const float *)tensor.data;
   return status;
 }
@@ -87,7 +86,8 @@ static void *run_rank(void *argument) {
   rrfp_step_report_init(&rank->report);
 
   status = rrfp_rank_begin_step(rank->handle, &step, error);
-  while (status == RRFP_OK && (status = rrfp_rank_next(rank->handle, -1, &task, error)) == RRFP_OK) {
+  while (status == RRFP_OK &&
+         (status = rrfp_rank_next(rank->handle, -1, &task, error)) == RRFP_OK) {
     status = compute(rank->handle, &task, error);
     if (status == RRFP_OK) status = rrfp_rank_done(rank->handle, task.ticket, NULL, error);
     /* The others must hear of it, or they would wait for our messages. */

@@ -112,7 +112,7 @@ typedef struct rrfp_graph rrfp_graph;
 
 typedef uint32_t rrfp_stage_flags;
 #define RRFP_STAGE_LOSS 1u           /* its forward starts the backward pass of a microbatch */
-#define RRFP_STAGE_FROZEN 2u         /* no weight gradient: parameters are frozen, or there are none */
+#define RRFP_STAGE_FROZEN 2u         /* no weight gradient: frozen, or without parameters */
 #define RRFP_STAGE_INPUT_GRADIENT 4u /* wants gradients for what enters the stage from outside */
 #define RRFP_STAGE_FUSED_ONLY 8u     /* its code can run B only, not I and W apart */
 
@@ -121,7 +121,7 @@ typedef struct rrfp_stage_options {
   rrfp_stage_flags flags;
   int32_t rank;             /* -1 (from _init) = placed later */
   int32_t reserved;         /* 0 */
-  int64_t activation_bytes; /* held from the start of F to the end of the backward, per microbatch */
+  int64_t activation_bytes; /* per microbatch, held from the start of F to the end of B or W */
   /* Predicted durations in nanoseconds, for holding (rrfp_pipeline_options); 0 = unknown. */
   int64_t forward_ns;
   int64_t input_gradient_ns;
@@ -184,7 +184,7 @@ typedef int32_t rrfp_task_kind;
 typedef int32_t rrfp_order;
 #define RRFP_ORDER_DEFAULT 0 /* in a step: that of the pipeline; in a pipeline: ready */
 #define RRFP_ORDER_READY 1   /* the first ready and admissible task in hint order runs */
-#define RRFP_ORDER_STRICT 2  /* tasks run in hint order, ready or not; the fixed-schedule baseline */
+#define RRFP_ORDER_STRICT 2  /* tasks run in hint order: the fixed-schedule baseline */
 
 /* One entry of an explicit hint. */
 typedef struct rrfp_hint_task {
@@ -300,8 +300,8 @@ RRFP_API void rrfp_pipeline_options_init(rrfp_pipeline_options *options);
 /* Makes a pipeline. `graph` is copied and may be changed or destroyed afterwards, and so may all that
  * `options` (null = defaults) points to. */
 RRFP_API rrfp_status rrfp_pipeline_create(const rrfp_graph *graph,
-                                          const rrfp_pipeline_options *options,
-                                          rrfp_pipeline **out, rrfp_error *error);
+                                          const rrfp_pipeline_options *options, rrfp_pipeline **out,
+                                          rrfp_error *error);
 /* Ranks that still have a handle go on working. */
 RRFP_API void rrfp_pipeline_destroy(rrfp_pipeline *pipeline);
 
@@ -361,7 +361,7 @@ RRFP_API rrfp_status rrfp_rank_begin_step(rrfp_rank *rank, const rrfp_step_optio
 
 typedef struct rrfp_task {
   uint32_t struct_size;
-  uint32_t flags; /* RRFP_TASK_LOSS */
+  uint32_t flags;  /* RRFP_TASK_LOSS */
   uint64_t ticket; /* names this hand-out in the calls below */
   int32_t stage;
   int32_t microbatch;
@@ -502,8 +502,8 @@ typedef struct rrfp_step_report {
   int64_t other_ns;       /* the engine, and the caller between its calls */
   int64_t tasks;
   int64_t messages_sent;
-  int64_t peak_slots; /* activations held at once */
-  int64_t peak_bytes; /* of activations, as declared */
+  int64_t peak_slots;        /* activations held at once */
+  int64_t peak_bytes;        /* of activations, as declared */
   int64_t tensor_bytes_peak; /* of tensors made by this rank */
   int64_t tensor_bytes_live; /* of these, still referred to at the end of the step */
 } rrfp_step_report;
