@@ -75,7 +75,7 @@ cd "$work/program"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 [ "$(pkg-config --modversion rrfp)" = "$version" ] || fail "pkg-config does not know version $version"
 read -ra flags < <(pkg-config --cflags --libs rrfp)
-"${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "${flags[@]}" -pthread
+"${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "${flags[@]}"
 ldd a.out | grep -q "librrfp.so.$abi => $prefix/lib/" || fail "the program runs with another library"
 
 # 2 * 3 * 5 * 7 = 210 times the mean of 1, 2, 3, 4; its derivatives.

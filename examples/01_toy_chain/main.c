@@ -6,7 +6,7 @@
  *
  *   toy_chain [HINT]     gpipe, 1f1b (default), bf, bfw or zb-h1; the result is the same
  *
- * Build: cc main.c $(pkg-config --cflags --libs rrfp) -pthread
+ * Build: cc main.c $(pkg-config --cflags --libs rrfp)
  */
 #include <pthread.h>
 #include <rrfp/rrfp.h>
