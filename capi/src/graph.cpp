@@ -108,6 +108,10 @@ rrfp_status rrfp_graph_declare_tensor(rrfp_graph* graph, int32_t edge, int32_t d
       return {Code::kInvalidArgument, std::string("a tensor of dtype ") + comm::name(spec.dtype) +
                                           " cannot want a gradient; only floating-point ones can"};
     }
+    if (spec.wants_gradient && !graph->graph.edge(core::EdgeId(edge)).gradient) {
+      return {Code::kInvalidArgument, "edge " + std::to_string(edge) +
+                                          " carries no gradients, so its tensors cannot want one"};
+    }
     graph->specs[static_cast<size_t>(edge)].push_back(std::move(spec));
     return {};
   });

@@ -263,11 +263,12 @@ rrfp_status rrfp_rank_end_step(rrfp_rank* rank, rrfp_step_report* out, rrfp_erro
     if (out != nullptr) {
       if (Status s = check_size(out, "rrfp_step_report"); !s.ok()) return s;
     }
+    const int32_t id = rank->host->id().value;  // afterwards the handle may be gone
     host::StepReport report;
     Status s = rank->host->end_step(report);
     if (!s.ok() || out == nullptr) return s;
     rrfp_step_report filled = {};
-    filled.rank = rank->host->id().value;
+    filled.rank = id;
     filled.step = report.step;
     filled.total_ns = report.total_ns;
     filled.busy_ns = report.busy_ns;
