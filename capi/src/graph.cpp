@@ -64,8 +64,9 @@ rrfp_status rrfp_graph_add_edge(rrfp_graph* graph, int32_t from, int32_t to, rrf
     core::EdgeId id;
     const core::Edge edge = {core::StageId(from), core::StageId(to),
                              (flags & RRFP_EDGE_NO_GRADIENT) == 0};
+    graph->specs.reserve(static_cast<size_t>(graph->graph.edge_count()) + 1);
     if (Status s = graph->graph.add_edge(edge, id); !s.ok()) return s;
-    graph->specs.resize(static_cast<size_t>(graph->graph.edge_count()));
+    graph->specs.emplace_back();
     if (out_edge != nullptr) *out_edge = id.value;
     return {};
   });
@@ -137,14 +138,16 @@ rrfp_status rrfp_graph_place_by_hint(rrfp_graph* graph, const rrfp_hint* hint, r
   return guard(error, [&]() -> Status {
     if (graph == nullptr) return null_handle("graph");
     if (hint == nullptr) return null_handle("hint");
-    for (int32_t s = 0; s < graph->graph.stage_count(); ++s) {
+    core::StageGraph placed = graph->graph;
+    for (int32_t s = 0; s < placed.stage_count(); ++s) {
       const core::RankId rank = hint->hint->rank_of(core::StageId(s));
       if (!rank.valid()) {
         return {Code::kUnplacedStage, "the hint \"" + std::string(hint->hint->name()) +
                                           "\" lists stage " + std::to_string(s) + " on no rank"};
       }
-      if (Status status = graph->graph.place(core::StageId(s), rank); !status.ok()) return status;
+      if (Status status = placed.place(core::StageId(s), rank); !status.ok()) return status;
     }
+    graph->graph = std::move(placed);
     return {};
   });
 }

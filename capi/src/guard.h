@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -73,6 +74,8 @@ rrfp_status guard(rrfp_error* error, Body body) noexcept {
     return report(body(), error);
   } catch (const std::bad_alloc&) {
     return report_exception(Code::kNoMemory, "out of memory", error);
+  } catch (const std::length_error&) {  // a count that no machine can hold
+    return report_exception(Code::kNoMemory, "a count is too large", error);
   } catch (const std::exception& e) {
     return report_exception(Code::kInternal, e.what(), error);
   } catch (...) {  // from a callback of the caller
@@ -94,7 +97,8 @@ constexpr uint32_t kFirstSize = sizeof(Struct);
 
 template <class Struct>
 Status check_size(const Struct* value, const char* name) {
-  if (value->struct_size >= kFirstSize<Struct>) return {};
+  constexpr uint32_t kSizeMax = 4096;  // far beyond any version; a larger one was never set
+  if (value->struct_size >= kFirstSize<Struct> && value->struct_size <= kSizeMax) return {};
   return {Code::kBadStructSize,
           std::string(name) + ".struct_size is " + std::to_string(value->struct_size) +
               "; expected " + std::to_string(sizeof(Struct)) + ", as set by the _init function"};

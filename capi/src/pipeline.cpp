@@ -41,7 +41,11 @@ Status read_options(const rrfp_pipeline_options& o, int32_t ranks, host::Pipelin
   if (Status s = check_enum("order", o.order, RRFP_ORDER_STRICT); !s.ok()) return s;
   if (Status s = check_enum("wake", o.wake, RRFP_WAKE_PARK); !s.ok()) return s;
   if (Status s = not_negative("credits", o.credits); !s.ok()) return s;
-  if (Status s = not_negative("hold_permille", o.hold_permille); !s.ok()) return s;
+  constexpr int32_t kHoldPermilleMax = 10000;
+  if (o.hold_permille < 0 || o.hold_permille > kHoldPermilleMax) {
+    return {Code::kInvalidArgument, "hold_permille is " + std::to_string(o.hold_permille) +
+                                        "; expected 0 to " + std::to_string(kHoldPermilleMax)};
+  }
   if (o.mailbox_capacity > host::PipelineOptions::kMailboxCapacityMax) {
     return {Code::kInvalidArgument,
             "mailbox_capacity is " + std::to_string(o.mailbox_capacity) + "; at most " +
@@ -100,7 +104,10 @@ rrfp_status rrfp_pipeline_create(const rrfp_graph* graph, const rrfp_pipeline_op
 }
 
 void rrfp_pipeline_destroy(rrfp_pipeline* pipeline) {
-  delete pipeline;
+  (void)guard(nullptr, [&]() -> Status {
+    delete pipeline;
+    return {};
+  });
 }
 
 rrfp_status rrfp_pipeline_cancel(rrfp_pipeline* pipeline, const char* reason, rrfp_error* error) {

@@ -22,10 +22,11 @@ rrfp_buffer* to_c(comm::Buffer* buffer) {
 }
 
 Status read_tensor(const rrfp_tensor& in, size_t k, comm::Tensor& out) {
-  const std::string name = "tensors[" + std::to_string(k) + "]";
-  Status s = check_flags((name + ".flags").c_str(), in.flags, RRFP_TENSOR_WANTS_GRADIENT);
-  if (s.ok()) s = check_reserved(name.c_str(), in.reserved);
-  if (!s.ok()) return s;
+  if (in.flags > RRFP_TENSOR_WANTS_GRADIENT || in.reserved != 0) {
+    const std::string name = "tensors[" + std::to_string(k) + "]";
+    Status s = check_flags((name + ".flags").c_str(), in.flags, RRFP_TENSOR_WANTS_GRADIENT);
+    return s.ok() ? check_reserved(name.c_str(), in.reserved) : s;
+  }
   out.data = in.data;
   out.buffer = from_c(in.buffer);
   std::copy_n(in.shape, RRFP_DIMS_MAX, out.shape.begin());
@@ -35,7 +36,7 @@ Status read_tensor(const rrfp_tensor& in, size_t k, comm::Tensor& out) {
   out.device_type = in.device_type == 0 ? RRFP_DEVICE_CPU : in.device_type;
   out.device_id = in.device_id;
   out.wants_gradient = (in.flags & RRFP_TENSOR_WANTS_GRADIENT) != 0;
-  return s;
+  return {};
 }
 
 rrfp_tensor write_tensor(const comm::Tensor& in) {
@@ -105,8 +106,11 @@ rrfp_status rrfp_rank_create(rrfp_pipeline* pipeline, int32_t rank, rrfp_rank** 
 
 void rrfp_rank_destroy(rrfp_rank* rank) {
   if (rank == nullptr) return;
-  rank->pipeline->close(*rank->host);
-  delete rank;
+  (void)guard(nullptr, [&]() -> Status {
+    const std::unique_ptr<rrfp_rank> handle(rank);
+    handle->pipeline->close(*handle->host);
+    return {};
+  });
 }
 
 rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* options,
@@ -157,16 +161,14 @@ rrfp_status rrfp_rank_input(rrfp_rank* rank, uint64_t ticket, int32_t edge, rrfp
   return guard(error, [&]() -> Status {
     if (rank == nullptr) return null_handle("rank");
     if (tensors == nullptr && capacity > 0) return null_argument("tensors");
-    std::span<const comm::Tensor> found;
-    void* opaque = nullptr;
-    Status s = rank->host->input(ticket, core::EdgeId(edge), found, opaque);
-    if (!s.ok()) return s;
-    for (size_t k = 0; k < std::min(capacity, found.size()); ++k) {
-      tensors[k] = write_tensor(found[k]);
-    }
-    if (out_count != nullptr) *out_count = found.size();
-    if (out_opaque != nullptr) *out_opaque = opaque;
-    return {};
+    const auto copy_out = [&](std::span<const comm::Tensor> found, void* opaque) {
+      for (size_t k = 0; k < std::min(capacity, found.size()); ++k) {
+        tensors[k] = write_tensor(found[k]);
+      }
+      if (out_count != nullptr) *out_count = found.size();
+      if (out_opaque != nullptr) *out_opaque = opaque;
+    };
+    return rank->host->input(ticket, core::EdgeId(edge), copy_out);
   });
 }
 
@@ -194,6 +196,10 @@ rrfp_status rrfp_rank_wrap(rrfp_rank* rank, uint64_t ticket, void* data, size_t 
     if (rank == nullptr) return null_handle("rank");
     if (out == nullptr) return null_argument("out");
     if (data == nullptr && bytes > 0) return null_argument("data");
+    if (bytes > static_cast<size_t>(INT64_MAX)) {
+      return {Code::kInvalidArgument,
+              "bytes is " + std::to_string(bytes) + "; it is beyond any machine"};
+    }
     comm::Buffer* buffer = nullptr;
     Status s = rank->host->wrap(ticket, data, bytes, release, user_data, buffer);
     if (s.ok()) *out = to_c(buffer);
@@ -206,7 +212,7 @@ void rrfp_buffer_retain(rrfp_buffer* buffer) {
 }
 
 void rrfp_buffer_release(rrfp_buffer* buffer) {
-  if (buffer != nullptr) from_c(buffer)->drop();
+  if (buffer != nullptr) from_c(buffer)->drop();  // release functions do not throw
 }
 
 rrfp_status rrfp_rank_put(rrfp_rank* rank, uint64_t ticket, int32_t edge,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <memory>
 #include <new>
 
 namespace rrfp::comm {
@@ -51,6 +52,8 @@ bool Tensor::same_shape(const Tensor& other) const {
 }
 
 void Tensor::set_contiguous_strides() {
+  strides = {};
+  if (element_count() == 0) return;  // nothing to step over, and extents may be of any size
   int64_t stride = 1;
   for (int32_t d = ndim; d-- > 0;) {
     strides[static_cast<size_t>(d)] = stride;
@@ -85,7 +88,7 @@ void MemoryPool::orphan() {
 }
 
 /// Frees what has been given up without touching what belongs to the owner.
-void MemoryPool::free_returned() {
+void MemoryPool::free_returned() noexcept {
   for (Buffer* buffer = returned_buffers_.take_all(); buffer != nullptr;) {
     const Buffer* const taken = buffer;
     buffer = buffer->next;
@@ -106,13 +109,13 @@ void MemoryPool::free_returned() {
 MemoryPool::~MemoryPool() {
   collect();
   for (auto& [capacity, size_class] : classes_) {
-    for (Buffer* buffer : size_class.free) {
+    while (Buffer* const buffer = size_class.free.pop()) {
       ::operator delete(buffer->data, kAlignment);
       delete buffer;
     }
   }
-  for (Buffer* shell : shells_) delete shell;
-  for (Payload* payload : payloads_) delete payload;
+  while (Buffer* const shell = shells_.pop()) delete shell;
+  while (Payload* const payload = payloads_.pop()) delete payload;
 }
 
 void MemoryPool::unreference() {
@@ -139,19 +142,16 @@ void MemoryPool::count_live(size_t bytes) {
 Buffer* MemoryPool::allocate(size_t bytes) {
   const size_t capacity = capacity_for(bytes);
   SizeClass& size_class = classes_[capacity];
-  Buffer* buffer = nullptr;
-  if (size_class.free.empty()) {
-    void* data = ::operator new(capacity, kAlignment, std::nothrow);
-    if (data == nullptr) return nullptr;
-    buffer = new Buffer;
-    buffer->data = data;
-    buffer->capacity = capacity;
-    buffer->home = this;
-  } else {
-    buffer = size_class.free.back();
-    size_class.free.pop_back();
-    size_class.unused_min = std::min(size_class.unused_min, size_class.free.size());
+  Buffer* buffer = size_class.free.pop();
+  if (buffer == nullptr) {
+    auto made = std::make_unique<Buffer>();
+    made->data = ::operator new(capacity, kAlignment, std::nothrow);
+    if (made->data == nullptr) return nullptr;
+    made->capacity = capacity;
+    made->home = this;
+    buffer = made.release();
   }
+  size_class.unused_min = std::min(size_class.unused_min, size_class.free.count);
   buffer->references.store(1, std::memory_order_relaxed);
   buffer->bytes = bytes;
   references_.fetch_add(1, std::memory_order_relaxed);
@@ -160,13 +160,10 @@ Buffer* MemoryPool::allocate(size_t bytes) {
 }
 
 Buffer* MemoryPool::wrap(void* data, size_t bytes, Buffer::ReleaseFn release, void* user) {
-  Buffer* buffer = nullptr;
-  if (shells_.empty()) {
+  Buffer* buffer = shells_.pop();
+  if (buffer == nullptr) {
     buffer = new Buffer;
     buffer->home = this;
-  } else {
-    buffer = shells_.back();
-    shells_.pop_back();
   }
   buffer->references.store(1, std::memory_order_relaxed);
   buffer->data = data;
@@ -179,32 +176,29 @@ Buffer* MemoryPool::wrap(void* data, size_t bytes, Buffer::ReleaseFn release, vo
 }
 
 Payload* MemoryPool::allocate_payload() {
-  Payload* payload = nullptr;
-  if (payloads_.empty()) {
+  Payload* payload = payloads_.pop();
+  if (payload == nullptr) {
     payload = new Payload;
     payload->home = this;
-  } else {
-    payload = payloads_.back();
-    payloads_.pop_back();
   }
   references_.fetch_add(1, std::memory_order_relaxed);
   return payload;
 }
 
-void MemoryPool::take_back(Buffer* buffer) {
+void MemoryPool::take_back(Buffer* buffer) noexcept {
   live_bytes_.fetch_sub(buffer->bytes, std::memory_order_relaxed);
   if (buffer->capacity > 0) {
-    classes_[buffer->capacity].free.push_back(buffer);
+    classes_.find(buffer->capacity)->second.free.push(buffer);
     return;
   }
   // The shell is reusable before the caller's code runs, which might make another.
   const Buffer::ReleaseFn release = buffer->release;
   void* const user = buffer->user;
-  shells_.push_back(buffer);
+  shells_.push(buffer);
   if (release != nullptr) release(user);
 }
 
-void MemoryPool::collect() {
+void MemoryPool::collect() noexcept {
   for (Buffer* buffer = returned_buffers_.take_all(); buffer != nullptr;) {
     Buffer* const next = buffer->next;
     take_back(buffer);
@@ -212,31 +206,26 @@ void MemoryPool::collect() {
   }
   for (Payload* payload = returned_payloads_.take_all(); payload != nullptr;) {
     Payload* const next = payload->next;
-    payloads_.push_back(payload);
+    payloads_.push(payload);
     payload = next;
   }
 }
 
 void MemoryPool::trim() {
   collect();
-  for (auto at = classes_.begin(); at != classes_.end();) {
-    SizeClass& size_class = at->second;
+  for (auto& [capacity, size_class] : classes_) {
     for (size_t k = 0; k < size_class.unused_min; ++k) {
-      Buffer* const buffer = size_class.free.back();
-      size_class.free.pop_back();
+      const Buffer* const buffer = size_class.free.pop();
       ::operator delete(buffer->data, kAlignment);
       delete buffer;
     }
-    size_class.unused_min = size_class.free.size();
-    // A class with nothing free may still have buffers out; its entry is made again when one is
-    // back.
-    at = size_class.free.empty() ? classes_.erase(at) : std::next(at);
+    size_class.unused_min = size_class.free.count;
   }
 }
 
 size_t MemoryPool::cached_bytes() const {
   size_t bytes = 0;
-  for (const auto& [capacity, size_class] : classes_) bytes += capacity * size_class.free.size();
+  for (const auto& [capacity, size_class] : classes_) bytes += capacity * size_class.free.count;
   return bytes;
 }
 

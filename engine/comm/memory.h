@@ -47,7 +47,7 @@ constexpr int32_t kDTypeCount = 14;
 }
 
 struct Buffer {
-  using ReleaseFn = void (*)(void* user);
+  using ReleaseFn = void (*)(void* user);  // must not throw
 
   std::atomic<int32_t> references{1};
   MemoryPool* home = nullptr;
@@ -132,7 +132,7 @@ class MemoryPool {
   [[nodiscard]] Payload* allocate_payload();
 
   /// Takes back what other ranks gave up. May call release functions of the caller.
-  void collect();
+  void collect() noexcept;
   /// Collects, and frees cached memory that the last step never needed.
   void trim();
 
@@ -147,8 +147,27 @@ class MemoryPool {
   friend struct Buffer;
   friend struct Payload;
 
+  /// A list through Node::next, so that taking back never allocates.
+  template <class Node>
+  struct FreeList {
+    Node* head = nullptr;
+    size_t count = 0;
+
+    void push(Node* node) {
+      node->next = head;
+      head = node;
+      ++count;
+    }
+    [[nodiscard]] Node* pop() {
+      if (head == nullptr) return nullptr;
+      Node* const node = head;
+      head = node->next;
+      --count;
+      return node;
+    }
+  };
   struct SizeClass {
-    std::vector<Buffer*> free;
+    FreeList<Buffer> free;
     size_t unused_min = 0;  // fewest free buffers since the last trim: these were never needed
   };
 
@@ -157,17 +176,17 @@ class MemoryPool {
   void return_buffer(Buffer* buffer);     // any thread
   void return_payload(Payload* payload);  // any thread
   void unreference();                     // any thread
-  void free_returned();                   // any thread
+  void free_returned() noexcept;          // any thread
   void count_live(size_t bytes);
-  void take_back(Buffer* buffer);
+  void take_back(Buffer* buffer) noexcept;
 
   std::atomic<int64_t> references_{1};  // the owner, and everything that is out
   std::atomic<bool> orphaned_{false};
   ReturnStack<Buffer> returned_buffers_;
   ReturnStack<Payload> returned_payloads_;
   std::map<size_t, SizeClass> classes_;  // by capacity
-  std::vector<Buffer*> shells_;          // of wrapped memory, for reuse
-  std::vector<Payload*> payloads_;
+  FreeList<Buffer> shells_;              // of wrapped memory, for reuse
+  FreeList<Payload> payloads_;
   std::atomic<size_t> live_bytes_{0};
   size_t peak_bytes_ = 0;
 };

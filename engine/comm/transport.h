@@ -25,6 +25,8 @@ class Transport {
   [[nodiscard]] virtual bool try_send(core::RankId to, const Message& message) = 0;
   /// The next message that has arrived, if any.
   [[nodiscard]] virtual bool poll(Message& out) = 0;
+  /// True if nothing that was sent to this rank so far is still to be polled.
+  [[nodiscard]] virtual bool quiet() const = 0;
   /// Returns when a message may be there, when woken, when the step has failed, or at the deadline
   /// (clock.h), whichever comes first.
   virtual void wait(int64_t deadline_ns) = 0;

@@ -27,19 +27,22 @@ Status StageGraph::add_stage(const Stage& stage, StageId& out) {
   if (stage.rank.valid()) {
     if (Status s = check_rank(stage.rank); !s.ok()) return s;
   }
-  const auto negative = [&](const char* what, int64_t value) {
-    return Status{Code::kInvalidArgument,
-                  std::string(what) + " is " + std::to_string(value) + "; it must not be negative"};
+  const auto outside = [](int64_t value, int64_t limit) { return value < 0 || value > limit; };
+  const auto refuse = [](const char* what, int64_t value, int64_t limit) {
+    return Status{Code::kInvalidArgument, std::string(what) + " is " + std::to_string(value) +
+                                              "; expected 0 to " + std::to_string(limit)};
   };
-  if (stage.activation_bytes < 0 || stage.activation_bytes > kActivationBytesMax) {
-    return {Code::kInvalidArgument, "activation_bytes is " +
-                                        std::to_string(stage.activation_bytes) +
-                                        "; expected 0 to " + std::to_string(kActivationBytesMax)};
+  if (outside(stage.activation_bytes, kActivationBytesMax)) {
+    return refuse("activation_bytes", stage.activation_bytes, kActivationBytesMax);
   }
-  if (stage.forward_ns < 0) return negative("forward_ns", stage.forward_ns);
-  if (stage.input_gradient_ns < 0) return negative("input_gradient_ns", stage.input_gradient_ns);
-  if (stage.weight_gradient_ns < 0) {
-    return negative("weight_gradient_ns", stage.weight_gradient_ns);
+  if (outside(stage.forward_ns, kDurationNsMax)) {
+    return refuse("forward_ns", stage.forward_ns, kDurationNsMax);
+  }
+  if (outside(stage.input_gradient_ns, kDurationNsMax)) {
+    return refuse("input_gradient_ns", stage.input_gradient_ns, kDurationNsMax);
+  }
+  if (outside(stage.weight_gradient_ns, kDurationNsMax)) {
+    return refuse("weight_gradient_ns", stage.weight_gradient_ns, kDurationNsMax);
   }
   sealed_ = false;
   out = StageId::of(stages_.size());
@@ -152,12 +155,14 @@ std::string StageGraph::find_cycle() const {
   const auto left_out = std::find(sorted.begin(), sorted.end(), false);
   assert(left_out != sorted.end());
   std::vector<StageId> walk = {StageId::of(left_out - sorted.begin())};
+  std::vector<bool> walked(stages_.size(), false);
   for (;;) {
     const auto& ins = in_[walk.back().index()];
     const auto back = std::find_if(ins.begin(), ins.end(),
                                    [&](EdgeId e) { return !sorted[edge(e).from.index()]; });
     const StageId from = edge(*back).from;
-    const bool closed = std::find(walk.begin(), walk.end(), from) != walk.end();
+    walked[walk.back().index()] = true;
+    const bool closed = walked[from.index()];
     walk.push_back(from);
     if (!closed) continue;
     std::string text;

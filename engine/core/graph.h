@@ -45,6 +45,7 @@ class StageGraph {
   static constexpr int32_t kStagesMax = 1 << 20;
   /// Of one stage and microbatch. Far beyond any machine, and small enough to add up a few.
   static constexpr int64_t kActivationBytesMax = int64_t{1} << 50;
+  static constexpr int64_t kDurationNsMax = int64_t{1} << 50;  // 13 days
 
   explicit StageGraph(int32_t ranks) : ranks_(ranks) {}
 

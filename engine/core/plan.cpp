@@ -46,6 +46,8 @@ class PlanBuilder {
  private:
   // Indices of chunks and edges of one rank are 16 bits wide.
   static constexpr size_t kLocalMax = UINT16_MAX - 1;
+  // Positions in the order are 32 bits wide, and a pair has up to three tasks.
+  static constexpr size_t kPairsMax = UINT32_MAX / 4;
 
   [[nodiscard]] Status check_limits() const {
     size_t edges = 0;
@@ -53,6 +55,13 @@ class PlanBuilder {
       edges += graph_.in_edges(s).size() + graph_.out_edges(s).size();
     }
     const size_t chunks = graph_.chunks(plan_->rank).size();
+    if (chunks * static_cast<size_t>(tasks_.microbatches()) > kPairsMax) {
+      return {Code::kOutOfRange, "rank " + std::to_string(plan_->rank.value) + " has " +
+                                     std::to_string(chunks) + " stages and the step " +
+                                     std::to_string(tasks_.microbatches()) +
+                                     " microbatches; at most " + std::to_string(kPairsMax) +
+                                     " pairs of them fit one rank"};
+    }
     if (chunks <= kLocalMax && edges <= kLocalMax) return {};
     return {Code::kOutOfRange, "rank " + std::to_string(plan_->rank.value) + " has " +
                                    std::to_string(chunks) + " stages with " +

@@ -74,23 +74,28 @@ void Pipeline::cancel(std::string text) {
 }
 
 Status Pipeline::reset() {
-  size_t claimed = 0;
-  while (claimed < ranks_.size() && ranks_[claimed]->try_claim()) ++claimed;
-  const bool all = claimed == ranks_.size();
-  if (all) {
-    for (const auto& rank : ranks_) rank->reset();
-    domain_.reset();
-    // What the ranks held has gone home by now; this frees it.
-    for (const auto& rank : ranks_) rank->reset();
-    const std::lock_guard lock(report_mutex_);
-    watchdog_report_.clear();
+  struct Claims {
+    std::vector<RankHost*> ranks;
+    ~Claims() {
+      for (RankHost* rank : ranks) rank->unclaim();
+    }
+  } claims;
+  claims.ranks.reserve(ranks_.size());
+  for (const auto& rank : ranks_) {
+    if (!rank->try_claim()) {
+      return Status(Code::kBusy, "rank " + std::to_string(rank->id().value) +
+                                     " is inside a call; reset needs every rank's owner outside")
+          .at(rank->id());
+    }
+    claims.ranks.push_back(rank.get());
   }
-  for (size_t r = 0; r < claimed; ++r) ranks_[r]->unclaim();
-  if (all) return {};
-  const core::RankId busy = core::RankId::of(claimed);
-  return Status(Code::kBusy, "rank " + std::to_string(busy.value) +
-                                 " is inside a call; reset needs every rank's owner outside")
-      .at(busy);
+  for (const auto& rank : ranks_) rank->reset();
+  domain_.reset();
+  // What the ranks held has gone home by now; this frees it.
+  for (const auto& rank : ranks_) rank->reset();
+  const std::lock_guard lock(report_mutex_);
+  watchdog_report_.clear();
+  return {};
 }
 
 void Pipeline::log(LogLevel level, const std::string& text) const {
@@ -112,11 +117,8 @@ int64_t Pipeline::watch_due_ns() const {
 }
 
 void Pipeline::watch(core::RankId watcher, int64_t now_ns) {
-  {
-    const std::lock_guard lock(report_mutex_);
-    if (domain_.failed() || now_ns < watch_due_ns()) return;
-    watchdog_report_ = describe_all(now_ns);
-  }
+  if (domain_.failed() || now_ns < watch_due_ns()) return;
+  std::string report = describe_all(now_ns);
   std::string text = "no task has finished for " +
                      std::to_string((now_ns - last_progress_ns()) / 1'000'000) + " ms";
   core::RankId culprit = watcher;
@@ -137,9 +139,13 @@ void Pipeline::watch(core::RankId watcher, int64_t now_ns) {
   } else {
     text += " and no rank runs a task; rank " + std::to_string(watcher.value) + " waited";
   }
-  if (domain_.raise(Status(Code::kTimeout, text).at(culprit, culprit_task))) {
-    log(kError, text + "\n" + report());
+  {
+    // Whoever hears of the failure finds the report.
+    const std::lock_guard lock(report_mutex_);
+    if (!domain_.raise(Status(Code::kTimeout, text).at(culprit, culprit_task))) return;
+    watchdog_report_ = report;
   }
+  log(kError, text + "\n" + report);
 }
 
 std::string Pipeline::report() {

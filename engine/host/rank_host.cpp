@@ -122,7 +122,7 @@ Status RankHost::begin_step(StepRequest request) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
   if (Status s = check_usable(); !s.ok()) return s;
-  memory_->collect();
+  take_out_rubbish();
   if (state_ != State::kNoStep) {
     return Status(Code::kBadState, "step " + std::to_string(request_.step) +
                                        " has not ended on rank " + std::to_string(rank_.value) +
@@ -133,9 +133,12 @@ Status RankHost::begin_step(StepRequest request) {
   std::shared_ptr<const core::RankPlan> plan;
   if (Status s = plan_step(request, plan); !s.ok()) return std::move(s).at(rank_);
   const std::lock_guard lock(mutex_);
-  start_step(std::move(request), std::move(plan));
-  if (Status s = replay_early(); !s.ok()) return raise(std::move(s));
-  return {};
+  if (Status s = check_usable(); !s.ok()) return s;  // it may have been destroyed while we planned
+  return all_or_fail([&] {
+    start_step(std::move(request), std::move(plan));
+    Status s = replay_early();
+    return s.ok() ? s : raise(std::move(s));
+  });
 }
 
 void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankPlan> plan) {
@@ -146,6 +149,7 @@ void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankP
   const size_t m = plan_->needs.size();
   inbox_.assign(plan_->edges.size() * 2 * m, nullptr);
   outgoing_.assign(plan_->edges.size(), nullptr);
+  awaited_ = peers_;
   ++sequence_;
   state_ = State::kInStep;
   running_ = false;
@@ -155,7 +159,6 @@ void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankP
   begun_ns_ = comm::now_ns();
   progress_ns_.store(begun_ns_, std::memory_order_relaxed);
   idle_since_ns_ = 0;
-  awaited_ = peers_;
   gone_seen_ = {};
   send_headers();
 }
@@ -166,7 +169,7 @@ void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankP
 Status RankHost::next(int64_t timeout_ns, TaskInfo& out) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
-  memory_->collect();
+  take_out_rubbish();
   std::unique_lock lock(mutex_);
   if (Status s = check_in_step(); !s.ok()) return s;
   if (running_) {
@@ -180,7 +183,7 @@ Status RankHost::next(int64_t timeout_ns, TaskInfo& out) {
                                   : now_ns + timeout_ns;
   for (;;) {
     int64_t until_ns = comm::Transport::kForever;
-    Status s = look_for_task(now_ns, out, until_ns);
+    Status s = all_or_fail([&] { return look_for_task(now_ns, out, until_ns); });
     if (s.code() != Code::kAgain) return s;
     // The watchdog comes first: a caller that only ever polls must hear of it too.
     const int64_t watch_ns = pipeline_.watch_due_ns();
@@ -195,7 +198,7 @@ Status RankHost::next(int64_t timeout_ns, TaskInfo& out) {
     } else {
       transport_.wait(std::min({deadline_ns, until_ns, watch_ns}));
     }
-    memory_->collect();
+    take_out_rubbish();
     lock.lock();
     if (Status closed = check_usable(); !closed.ok()) return closed;
     now_ns = comm::now_ns();
@@ -226,7 +229,8 @@ Status RankHost::look_for_task(int64_t now_ns, TaskInfo& out, int64_t& until_ns)
   if (pipeline_.any_gone()) {
     Status s = check_gone_peers();
     // Its last message may have come between the look into the mailbox and this one; look again.
-    if (!s.ok() && s.rank() == gone_seen_) return raise(std::move(s));
+    const bool for_good = s.rank() == gone_seen_ && transport_.quiet();
+    if (!s.ok() && for_good) return raise(std::move(s));
     gone_seen_ = s.rank();
     if (!s.ok()) until_ns = now_ns;
   }
@@ -262,8 +266,9 @@ void RankHost::note_busy(int64_t now_ns) {
   }
 }
 
-/// Names a rank whose handle is gone and whose message is missing. A rank leaves only after it has
-/// sent everything, so once the mailbox has been emptied after this, the message will never come.
+/// Names a peer whose handle is gone and that has not begun the step. A peer that has begun either
+/// leaves after it has sent everything, or its leaving fails the step. Once the mailbox has been
+/// emptied after this, the peer's header will never come.
 Status RankHost::check_gone_peers() const {
   for (core::RankId peer : awaited_) {
     if (!pipeline_.rank(peer).gone()) continue;
@@ -271,17 +276,6 @@ Status RankHost::check_gone_peers() const {
                                      " was destroyed before it began step " +
                                      std::to_string(request_.step))
         .at(peer);
-  }
-  constexpr size_t kEnough = 64;
-  for (const core::WaitingTask& waiting : core_.waiting(kEnough)) {
-    for (const core::WaitingTask::Input& input : waiting.missing) {
-      if (input.from == rank_ || !pipeline_.rank(input.from).gone()) continue;
-      return Status(Code::kClosed, "rank " + std::to_string(input.from.value) +
-                                       " was destroyed; rank " + std::to_string(rank_.value) +
-                                       " still waits for its message for " +
-                                       to_string(waiting.task))
-          .at(input.from, waiting.task);
-    }
   }
   return {};
 }
@@ -305,13 +299,18 @@ Status RankHost::done(uint64_t ticket, uint32_t& events) {
     progress_ns_.store(now_ns, std::memory_order_relaxed);
     const std::span<const Command> answer = core_.apply(Event::task_done(), now_ns);
     if (core_.failed()) return raise(core_.fault());
-    orders_.assign(answer.begin(), answer.end());
-    events_ = 0;
-    for (const Command& order : orders_) obey(order);
-    drop_scratch();
+    Status s = all_or_fail([&]() -> Status {
+      orders_.assign(answer.begin(), answer.end());
+      events_ = 0;
+      for (const Command& order : orders_) obey(order);
+      flush_outbox();
+      discard_scratch();
+      return {};
+    });
+    if (!s.ok()) return s;
     events = events_;
   }
-  memory_->collect();
+  take_out_rubbish();
   return {};
 }
 
@@ -359,7 +358,7 @@ void RankHost::release_pair(const core::Task& pair) {
   const core::ChunkPlan& chunk = plan_->chunks[plan_->find_chunk(pair.stage)];
   const auto release = [&](uint16_t edge, core::Direction direction) {
     comm::Payload*& payload = inbox_[slot(edge, direction, pair.microbatch)];
-    if (payload != nullptr) std::exchange(payload, nullptr)->drop();
+    if (payload != nullptr) discard(std::exchange(payload, nullptr));
   };
   for (uint16_t edge : chunk.in) release(edge, core::Direction::kForward);
   for (uint16_t edge : chunk.out) release(edge, core::Direction::kBackward);
@@ -393,7 +392,7 @@ Status RankHost::step_failed() {
 Status RankHost::end_step(StepReport& out) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
-  memory_->collect();
+  take_out_rubbish();
   {
     const std::lock_guard lock(mutex_);
     if (Status s = check_usable(); !s.ok()) return s;
@@ -402,7 +401,7 @@ Status RankHost::end_step(StepReport& out) {
     }
     if (state_ == State::kStepFailed || transport_.failed()) {
       clear_step();
-      return transport_.failure();
+      return transport_.failure();  // the rubbish goes with the next call
     }
     if (running_ || !core_.complete() || unfinished()) {
       return Status(Code::kBadState,
@@ -419,6 +418,7 @@ Status RankHost::end_step(StepReport& out) {
     out = report_;
     clear_step();
   }
+  take_out_rubbish();
   memory_->trim();
   return {};
 }
@@ -427,14 +427,14 @@ Status RankHost::end_step(StepReport& out) {
 void RankHost::clear_step() {
   state_ = State::kNoStep;
   running_ = false;
-  drop_scratch();
+  discard_scratch();
   for (auto* payloads : {&inbox_, &outgoing_}) {
     for (comm::Payload*& payload : *payloads) {
-      if (payload != nullptr) std::exchange(payload, nullptr)->drop();
+      if (payload != nullptr) discard(std::exchange(payload, nullptr));
     }
   }
   for (const Queued& queued : outbox_) {
-    if (queued.message.kind == comm::Message::Kind::kData) queued.message.payload->drop();
+    if (queued.message.kind == comm::Message::Kind::kData) discard(queued.message.payload);
   }
   outbox_.clear();
 }
@@ -480,6 +480,7 @@ bool RankHost::close() {
     const std::lock_guard lock(mutex_);
     clear_step();
   }
+  take_out_rubbish();
   memory_->orphan();
   handle_.store(kGone);
   unclaim();
@@ -491,12 +492,13 @@ void RankHost::reset() {
     const std::lock_guard lock(mutex_);
     clear_step();
     for (const comm::Message& message : early_) {
-      if (message.kind == comm::Message::Kind::kData) message.payload->drop();
+      if (message.kind == comm::Message::Kind::kData) discard(message.payload);
     }
     early_.clear();
     sequence_ = 0;
     wake_requested_.store(false);
   }
+  take_out_rubbish();
   memory_->trim();
 }
 

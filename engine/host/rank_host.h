@@ -48,10 +48,19 @@ class RankHost {
   /// Hands out a task (kOk), or says kAgain at the time-out or after wake(), or kStepDone.
   /// timeout_ns < 0: no time-out.
   core::Status next(int64_t timeout_ns, TaskInfo& out);
-  /// The tensors that arrived along an edge of the running task's stage. They stay until the last
-  /// task of its (stage, microbatch) is done.
-  core::Status input(uint64_t ticket, core::EdgeId edge, std::span<const comm::Tensor>& out,
-                     void*& opaque);
+  /// Calls use(tensors, opaque) with what arrived along an edge of the running task's stage, or
+  /// returns kAbsent. The tensors' memory stays until the last task of its (stage, microbatch) is
+  /// done.
+  template <class Use>
+  core::Status input(uint64_t ticket, core::EdgeId edge, Use use) {
+    const Entry entry(*this);
+    if (entry.refused()) return busy();
+    const std::lock_guard lock(mutex_);
+    const comm::Payload* payload = nullptr;
+    if (core::Status s = find_input(ticket, edge, payload); !s.ok()) return s;
+    use(std::span<const comm::Tensor>(payload->tensors), payload->opaque);
+    return {};
+  }
   /// A tensor in memory of the engine. The running task holds it until it is done.
   core::Status allocate(uint64_t ticket, comm::DType dtype, std::span<const int64_t> shape,
                         comm::Tensor& out);
@@ -69,7 +78,7 @@ class RankHost {
   /// Ends a complete or a failed step.
   core::Status end_step(StepReport& out);
 
-  /// Makes the current or the next call of next() return kAgain. Any thread.
+  /// Ends the current or the next wait of next(), which then returns kAgain. Any thread.
   void wake();
 
   // For Pipeline:
@@ -126,6 +135,16 @@ class RankHost {
   void obey(const core::Command& command);
   void release_pair(const core::Task& pair);
   core::Status raise(core::Status failure);
+  /// Runs a body that leaves the step half-done if it throws; then the step fails everywhere.
+  template <class Body>
+  core::Status all_or_fail(Body body) {
+    try {
+      return body();
+    } catch (...) {
+      (void)raise({core::Code::kNoMemory, "out of memory in the middle of a step"});
+      throw;
+    }
+  }
   core::Status step_failed();
   [[nodiscard]] core::Status check_gone_peers() const;
   void note_idle(core::IdleReason reason, int64_t now_ns);
@@ -150,6 +169,7 @@ class RankHost {
 
   // rank_tensors.cpp
   [[nodiscard]] size_t slot(size_t edge, core::Direction direction, core::MicrobatchId i) const;
+  core::Status find_input(uint64_t ticket, core::EdgeId edge, const comm::Payload*& out) const;
   core::Status find_output(core::EdgeId edge, size_t& index) const;
   [[nodiscard]] bool output_due(core::EdgeId edge) const;
   core::Status check_outputs_put() const;
@@ -157,7 +177,9 @@ class RankHost {
   core::Status check_against_specs(core::EdgeId edge, std::span<const comm::Tensor> tensors) const;
   core::Status check_gradients(size_t edge, std::span<const comm::Tensor> tensors) const;
   core::Status take_tensor(comm::Tensor& tensor);
-  void drop_scratch();
+  void discard(comm::Payload* payload);
+  void discard_scratch();
+  void take_out_rubbish();
 
   Pipeline& pipeline_;
   const core::RankId rank_;
@@ -184,6 +206,9 @@ class RankHost {
   std::vector<comm::Payload*> inbox_;     // by slot(): what has arrived
   std::vector<comm::Payload*> outgoing_;  // by edge: what the running task has put
   std::vector<comm::Buffer*> scratch_;    // references that the running task holds
+  // What is to be given up once the mutex is free, for that may run release functions. Owner only.
+  comm::Payload* rubbish_ = nullptr;  // a list through Payload::next
+  std::vector<comm::Buffer*> rubbish_buffers_;
   struct Queued {
     core::RankId to;
     comm::Message message;

@@ -19,10 +19,12 @@ using core::Status;
 void RankHost::send(core::RankId to, Message message) {
   message.from = rank_;
   message.sequence = sequence_;
-  ++report_.messages_sent;
   // Messages of one pair keep their order, so nothing overtakes what already waits for room.
-  if (outbox_.empty() && transport_.try_send(to, message)) return;
-  outbox_.push_back({to, message});
+  if (outbox_.empty() && transport_.try_send(to, message)) {
+    ++report_.messages_sent;
+  } else {
+    outbox_.push_back({to, message});
+  }
 }
 
 void RankHost::flush_outbox() {
@@ -30,7 +32,10 @@ void RankHost::flush_outbox() {
   std::fill(full_.begin(), full_.end(), false);
   std::erase_if(outbox_, [&](const Queued& queued) {
     if (full_[queued.to.index()]) return false;
-    if (transport_.try_send(queued.to, queued.message)) return true;
+    if (transport_.try_send(queued.to, queued.message)) {
+      ++report_.messages_sent;
+      return true;
+    }
     full_[queued.to.index()] = true;
     return false;
   });
@@ -49,6 +54,7 @@ comm::StepHeader RankHost::make_header(const StepRequest& request) const {
   uint64_t digest = 0xcbf29ce484222325ULL;
   const auto add = [&](uint64_t value) { digest = (digest ^ value) * 0x100000001b3ULL; };
   add(request.hint->digest());
+  add(request.shape.skip.size());
   for (uint8_t skip : request.shape.skip) add(skip);
   for (int64_t bytes : request.shape.activation_bytes) add(static_cast<uint64_t>(bytes));
   comm::StepHeader header;
@@ -90,7 +96,7 @@ Status RankHost::handle(const Message& message) {
   if (message.sequence < sequence_) {
     // Credits and announcements of a step may outlive it; nobody needs them then.
     if (message.kind != Message::Kind::kData) return {};
-    message.payload->drop();
+    discard(message.payload);
     return {Code::kInternal, "data of a step that has ended arrived from rank " +
                                  std::to_string(message.from.value)};
   }
@@ -104,7 +110,7 @@ Status RankHost::handle(const Message& message) {
   }
   Status s = feed(core::Event::message(message.edge, message.direction, message.microbatch));
   if (!s.ok()) {
-    message.payload->drop();
+    discard(message.payload);
     return s;
   }
   inbox_[slot(plan_->find_edge(message.edge), message.direction, message.microbatch)] =

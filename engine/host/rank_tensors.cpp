@@ -2,6 +2,7 @@
 //
 // Inputs and outputs of the running task.
 #include <cstring>
+#include <utility>
 
 #include "engine/host/pipeline.h"
 #include "engine/host/rank_host.h"
@@ -100,11 +101,7 @@ size_t RankHost::slot(size_t edge, Direction direction, core::MicrobatchId i) co
 // --- Inputs
 // -----------------------------------------------------------------------------------------
 
-Status RankHost::input(uint64_t ticket, core::EdgeId edge, std::span<const Tensor>& out,
-                       void*& opaque) {
-  const Entry entry(*this);
-  if (entry.refused()) return busy();
-  const std::lock_guard lock(mutex_);
+Status RankHost::find_input(uint64_t ticket, core::EdgeId edge, const comm::Payload*& out) const {
   if (Status s = check_ticket(ticket); !s.ok()) return s;
   const core::StageGraph& graph = pipeline_.graph();
   const size_t index = plan_->find_edge(edge);
@@ -123,11 +120,8 @@ Status RankHost::input(uint64_t ticket, core::EdgeId edge, std::span<const Tenso
         .at(rank_, task_);
   }
   const Direction direction = enters ? Direction::kForward : Direction::kBackward;
-  const comm::Payload* payload = inbox_[slot(index, direction, task_.microbatch)];
-  if (payload == nullptr) return Code::kAbsent;
-  out = payload->tensors;
-  opaque = payload->opaque;
-  return {};
+  out = inbox_[slot(index, direction, task_.microbatch)];
+  return out != nullptr ? Code::kOk : Code::kAbsent;
 }
 
 // --- Memory
@@ -137,7 +131,7 @@ Status RankHost::allocate(uint64_t ticket, comm::DType dtype, std::span<const in
                           Tensor& out) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
-  memory_->collect();
+  take_out_rubbish();
   const std::lock_guard lock(mutex_);
   if (Status s = check_ticket(ticket); !s.ok()) return s;
   if (Status s = check_shape(dtype, shape); !s.ok()) return std::move(s).at(rank_, task_);
@@ -146,6 +140,7 @@ Status RankHost::allocate(uint64_t ticket, comm::DType dtype, std::span<const in
   tensor.ndim = static_cast<int32_t>(shape.size());
   std::copy(shape.begin(), shape.end(), tensor.shape.begin());
   tensor.set_contiguous_strides();
+  scratch_.reserve(scratch_.size() + 1);
   tensor.buffer = memory_->allocate(tensor.byte_size());
   if (tensor.buffer == nullptr) {
     return Status(Code::kNoMemory, "no memory for " + std::to_string(tensor.byte_size()) +
@@ -162,17 +157,35 @@ Status RankHost::wrap(uint64_t ticket, void* data, size_t bytes, comm::Buffer::R
                       void* user, comm::Buffer*& out) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
-  memory_->collect();
+  take_out_rubbish();
   const std::lock_guard lock(mutex_);
   if (Status s = check_ticket(ticket); !s.ok()) return s;
+  scratch_.reserve(scratch_.size() + 1);
   out = memory_->wrap(data, bytes, release, user);
   scratch_.push_back(out);
   return {};
 }
 
-void RankHost::drop_scratch() {
-  for (comm::Buffer* buffer : scratch_) buffer->drop();
+void RankHost::discard(comm::Payload* payload) {
+  payload->next = std::exchange(rubbish_, payload);
+}
+
+void RankHost::discard_scratch() {
+  if (rubbish_buffers_.empty()) {
+    rubbish_buffers_.swap(scratch_);
+    return;
+  }
+  rubbish_buffers_.insert(rubbish_buffers_.end(), scratch_.begin(), scratch_.end());
   scratch_.clear();
+}
+
+/// Gives up what has been discarded and takes back what came home. Both may run release functions,
+/// so the mutex must be free.
+void RankHost::take_out_rubbish() {
+  while (rubbish_ != nullptr) std::exchange(rubbish_, rubbish_->next)->drop();
+  for (comm::Buffer* buffer : rubbish_buffers_) buffer->drop();
+  rubbish_buffers_.clear();
+  memory_->collect();
 }
 
 // --- Outputs
@@ -252,16 +265,17 @@ Status RankHost::put(uint64_t ticket, core::EdgeId edge, std::span<const Tensor>
   }
   if (Status s = check_output(index, tensors); !s.ok()) return std::move(s).at(rank_, task_);
   comm::Payload* payload = memory_->allocate_payload();
+  outgoing_[index] = payload;
   payload->opaque = opaque;
+  payload->tensors.reserve(tensors.size());
   for (size_t k = 0; k < tensors.size(); ++k) {
     Tensor tensor = tensors[k];
     if (Status s = take_tensor(tensor); !s.ok()) {
-      payload->drop();
+      discard(std::exchange(outgoing_[index], nullptr));
       return Status(s.code(), name(k) + s.text()).at(rank_, task_);
     }
     payload->tensors.push_back(tensor);
   }
-  outgoing_[index] = payload;
   return {};
 }
 

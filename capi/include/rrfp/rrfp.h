@@ -231,7 +231,8 @@ RRFP_API rrfp_status rrfp_hint_to_text(const rrfp_hint *hint, const rrfp_graph *
                                        size_t *out_size, rrfp_error *error);
 
 /* Checks a hint against a training step of `microbatches` on `graph`: that it names every task and, for
- * RRFP_ORDER_STRICT, that it can be obeyed; the error says where each stuck rank would wait. */
+ * RRFP_ORDER_STRICT, that it can be obeyed with weight gradients in the order of the microbatches; the
+ * error says where each stuck rank would wait. */
 RRFP_API rrfp_status rrfp_hint_check(const rrfp_hint *hint, const rrfp_graph *graph,
                                      int32_t microbatches, rrfp_order order, rrfp_error *error);
 
@@ -305,14 +306,16 @@ RRFP_API rrfp_status rrfp_pipeline_create(const rrfp_graph *graph,
 /* Ranks that still have a handle go on working. */
 RRFP_API void rrfp_pipeline_destroy(rrfp_pipeline *pipeline);
 
-/* Fails the current step on every rank with RRFP_ERR_CANCELLED. `reason` may be null.
+/* Fails the current step on every rank with RRFP_ERR_CANCELLED; between steps, the next one. Only
+ * rrfp_pipeline_reset ends that state. `reason` may be null.
  * Threads: any, also while ranks are inside calls. */
 RRFP_API rrfp_status rrfp_pipeline_cancel(rrfp_pipeline *pipeline, const char *reason,
                                           rrfp_error *error);
 
 /* After a failed step: forgets it, with all messages on their way, so that a new step can begin. Tasks
  * that are still in the caller's hands are abandoned and their tensors are gone.
- * Errors: RRFP_ERR_BUSY while a rank is inside a call. */
+ * Errors: RRFP_ERR_BUSY while a rank is inside a call. While it works, calls on ranks are refused in the
+ * same way, and release functions that it runs must not destroy ranks. */
 RRFP_API rrfp_status rrfp_pipeline_reset(rrfp_pipeline *pipeline, rrfp_error *error);
 
 /* A text for people: for every rank the running task and its age, or what it waits for, from whom and
@@ -327,8 +330,9 @@ RRFP_API rrfp_status rrfp_pipeline_report(rrfp_pipeline *pipeline, char *buffer,
 RRFP_API rrfp_status rrfp_rank_create(rrfp_pipeline *pipeline, int32_t rank, rrfp_rank **out,
                                       rrfp_error *error);
 /* In the middle of a step this fails the step for all; afterwards, neighbours that begin a step before
- * the rank has a handle again get RRFP_ERR_CLOSED. A thread that is inside a call on the rank is
- * sent out with RRFP_ERR_CLOSED; no call may begin afterwards.
+ * the rank has a handle again get RRFP_ERR_CLOSED. A thread that
+ * waits inside rrfp_rank_next is sent out with RRFP_ERR_CLOSED; no call may begin at the same time or
+ * afterwards.
  * Threads: any, but not from a callback of this rank. Blocks: until that thread has left. */
 RRFP_API void rrfp_rank_destroy(rrfp_rank *rank);
 
@@ -382,7 +386,8 @@ RRFP_API void rrfp_task_init(rrfp_task *task);
 RRFP_API rrfp_status rrfp_rank_next(rrfp_rank *rank, int64_t timeout_us, rrfp_task *out,
                                     rrfp_error *error);
 
-/* Makes the current or the next rrfp_rank_next return RRFP_AGAIN. Threads: any. */
+/* Ends the current or the next wait inside rrfp_rank_next, which then returns RRFP_AGAIN. A task that is
+ * ready is handed out first. Threads: any. */
 RRFP_API rrfp_status rrfp_rank_wake(rrfp_rank *rank, rrfp_error *error);
 
 /* ---- Tensors ----------------------------------------------------------------------------------- */
@@ -443,13 +448,13 @@ RRFP_API rrfp_status rrfp_rank_alloc(rrfp_rank *rank, uint64_t ticket, rrfp_dtyp
                                      int32_t ndim, const int64_t *shape, rrfp_tensor *out,
                                      rrfp_error *error);
 
-/* Called when wrapped memory is no longer used, on a thread that is inside a call on the rank that
+/* Called when wrapped memory is no longer used; must not throw. It runs on a thread that is inside a call on the rank that
  * wrapped it, on its pipeline's reset, or, once that rank is destroyed, on the thread that gave up the
  * last reference. */
 typedef void (*rrfp_release_fn)(void *user_data);
 
 /* A buffer around memory of the caller, so that put() need not copy. The running task holds a reference
- * until it is done. `release` may be null. */
+ * until it is done. `release` may be null; if the call fails it is not called. */
 RRFP_API rrfp_status rrfp_rank_wrap(rrfp_rank *rank, uint64_t ticket, void *data, size_t bytes,
                                     rrfp_release_fn release, void *user_data, rrfp_buffer **out,
                                     rrfp_error *error);

@@ -12,6 +12,7 @@ class InprocDomain::Endpoint final : public Transport {
     return domain_.endpoints_[to.index()]->mailbox_.try_push(message);
   }
   bool poll(Message& out) override { return mailbox_.try_pop(out); }
+  [[nodiscard]] bool quiet() const override { return mailbox_.quiet(); }
   void wait(int64_t deadline_ns) override {
     // raise() wakes after setting its flag, so a failure that comes later ends the wait too.
     if (!domain_.failed()) mailbox_.wait(deadline_ns);

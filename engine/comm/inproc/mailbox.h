@@ -36,6 +36,8 @@ class Mailbox {
   [[nodiscard]] bool try_push(const Message& message);
   /// False if empty. Receiver only.
   [[nodiscard]] bool try_pop(Message& out);
+  /// True if no sender has begun to push something that has not been popped. Receiver only.
+  [[nodiscard]] bool quiet() const { return tail_.load(std::memory_order_seq_cst) == head_; }
   /// Until a message is there, wake() was called, or the deadline has passed. Receiver only.
   void wait(int64_t deadline_ns);
   /// Any thread.
