@@ -76,7 +76,10 @@ export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 [ "$(pkg-config --modversion rrfp)" = "$version" ] || fail "pkg-config does not know version $version"
 read -ra flags < <(pkg-config --cflags --libs rrfp)
 "${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "${flags[@]}"
-ldd a.out | grep -q "librrfp.so.$abi => $prefix/lib/" || fail "the program runs with another library"
+# Not a pipe: grep -q may leave before ldd has written everything.
+libraries=$(ldd a.out)
+grep -q "librrfp.so.$abi => $prefix/lib/" <<<"$libraries" ||
+  fail "the program runs with another library: $libraries"
 
 # 2 * 3 * 5 * 7 = 210 times the mean of 1, 2, 3, 4; its derivatives.
 numbers='loss 525
