@@ -90,7 +90,6 @@ std::span<const Command> RankCore::apply(const Event& event, int64_t now_ns) {
 }
 
 // --- A task is done
-// ---------------------------------------------------------------------------------
 
 void RankCore::task_done() {
   if (!running_) return fail("a task was reported done while none is running");
@@ -184,7 +183,6 @@ void RankCore::advance_turn(size_t chunk) {
 }
 
 // --- Something has arrived
-// --------------------------------------------------------------------------
 
 size_t RankCore::message_bit(size_t edge, Direction direction, MicrobatchId i) const {
   return (edge * 2 + static_cast<size_t>(direction)) * plan_->needs.size() + i.index();
@@ -283,7 +281,6 @@ void RankCore::update_announced(size_t chunk, MicrobatchId i, Direction directio
 }
 
 // --- Commands
-// ---------------------------------------------------------------------------------------
 
 Command& RankCore::emit(Command::Kind kind) {
   assert(command_count_ < commands_.size());

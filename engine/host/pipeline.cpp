@@ -45,7 +45,6 @@ Status Pipeline::create(std::shared_ptr<const core::StageGraph> graph, EdgeSpecs
 }
 
 // --- Handles
-// ----------------------------------------------------------------------------------------
 
 Status Pipeline::open(core::RankId rank, RankHost*& out) {
   if (Status s = graph_->check_rank(rank); !s.ok()) return s;
@@ -67,7 +66,6 @@ void Pipeline::close(RankHost& rank) {
 }
 
 // --- Failure
-// ----------------------------------------------------------------------------------------
 
 void Pipeline::cancel(std::string text) {
   domain_.raise({Code::kCancelled, "cancelled: " + std::move(text)});
@@ -103,7 +101,6 @@ void Pipeline::log(LogLevel level, const std::string& text) const {
 }
 
 // --- Watchdog and report
-// ----------------------------------------------------------------------------
 
 int64_t Pipeline::last_progress_ns() const {
   int64_t last = 0;

@@ -53,7 +53,6 @@ RankHost::~RankHost() {
 }
 
 // --- Checks
-// -----------------------------------------------------------------------------------------
 
 Status RankHost::busy() const {
   return Status(Code::kBusy, "another thread is inside a call on rank " +
@@ -93,7 +92,6 @@ Status RankHost::check_ticket(uint64_t ticket) const {
 }
 
 // --- Beginning
-// --------------------------------------------------------------------------------------
 
 Status RankHost::plan_step(const StepRequest& request, std::shared_ptr<const core::RankPlan>& out) {
   const bool as_before = plan_ != nullptr && request.hint == request_.hint &&
@@ -164,7 +162,6 @@ void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankP
 }
 
 // --- Pulling
-// ----------------------------------------------------------------------------------------
 
 Status RankHost::next(int64_t timeout_ns, TaskInfo& out) {
   const Entry entry(*this);
@@ -281,7 +278,6 @@ Status RankHost::check_gone_peers() const {
 }
 
 // --- Finishing
-// --------------------------------------------------------------------------------------
 
 Status RankHost::done(uint64_t ticket, uint32_t& events) {
   const Entry entry(*this);
@@ -440,7 +436,6 @@ void RankHost::clear_step() {
 }
 
 // --- From other threads
-// -----------------------------------------------------------------------------
 
 void RankHost::wake() {
   wake_requested_.store(true);

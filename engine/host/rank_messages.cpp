@@ -14,7 +14,6 @@ using core::Code;
 using core::Status;
 
 // --- Sending
-// ----------------------------------------------------------------------------------------
 
 void RankHost::send(core::RankId to, Message message) {
   message.from = rank_;
@@ -78,7 +77,6 @@ void RankHost::send_headers() {
 }
 
 // --- Receiving
-// --------------------------------------------------------------------------------------
 
 Status RankHost::drain() {
   Message message;

@@ -99,7 +99,6 @@ size_t RankHost::slot(size_t edge, Direction direction, core::MicrobatchId i) co
 }
 
 // --- Inputs
-// -----------------------------------------------------------------------------------------
 
 Status RankHost::find_input(uint64_t ticket, core::EdgeId edge, const comm::Payload*& out) const {
   if (Status s = check_ticket(ticket); !s.ok()) return s;
@@ -125,7 +124,6 @@ Status RankHost::find_input(uint64_t ticket, core::EdgeId edge, const comm::Payl
 }
 
 // --- Memory
-// -----------------------------------------------------------------------------------------
 
 Status RankHost::allocate(uint64_t ticket, comm::DType dtype, std::span<const int64_t> shape,
                           Tensor& out) {
@@ -189,7 +187,6 @@ void RankHost::take_out_rubbish() {
 }
 
 // --- Outputs
-// ----------------------------------------------------------------------------------------
 
 /// The index of an edge along which the running task must give an output.
 Status RankHost::find_output(core::EdgeId edge, size_t& index) const {

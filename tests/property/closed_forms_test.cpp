@@ -176,7 +176,6 @@ TEST(ClosedForms, BackwardFirstReproducesOneForwardOneBackward) {
 }
 
 // --- CASES 16
-// ---------------------------------------------------------------------------------------
 
 /// c.3: interleaved 1F1B with groups of `g` microbatches, which is not legal for g < p.
 std::shared_ptr<const Hint> interleaved(int32_t p, int32_t v, int32_t m, int32_t g) {
@@ -259,7 +258,6 @@ TEST(ClosedForms, InterleavedWithSmallGroupsByReadiness) {
 }
 
 // --- CASES 37
-// ---------------------------------------------------------------------------------------
 
 VirtualPipeline uneven_memory(const std::vector<Cap>& caps) {
   VirtualPipeline setup = chain(4, 1, 8, "bfw", Order::kReady);

@@ -88,7 +88,6 @@ void RankStates::message(RankState& to, size_t index) {
 }
 
 // --- Tasks
-// ------------------------------------------------------------------------------------------
 
 uint64_t RankStates::bit(StageId s, MicrobatchId i, TaskKind half) const {
   const size_t place = half == TaskKind::kForward ? 0 : half == TaskKind::kInputGradient ? 1 : 2;

@@ -119,7 +119,6 @@ void Oracle::set_limits(const VirtualPipeline& setup, RankId rank) {
 }
 
 // --- Tasks
-// ------------------------------------------------------------------------------------------
 
 void Oracle::started(RankId rank, const Task& task) {
   Rank& mine = state(rank);

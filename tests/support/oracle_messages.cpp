@@ -96,7 +96,6 @@ void Oracle::credit_arrived(EdgeId edge) {
 }
 
 // --- Readiness
-// --------------------------------------------------------------------------------------
 
 bool Oracle::input_here(EdgeId e, Direction direction, MicrobatchId i) const {
   if (!travels(e, direction, i)) return true;

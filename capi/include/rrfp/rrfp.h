@@ -330,9 +330,8 @@ RRFP_API rrfp_status rrfp_pipeline_report(rrfp_pipeline *pipeline, char *buffer,
 RRFP_API rrfp_status rrfp_rank_create(rrfp_pipeline *pipeline, int32_t rank, rrfp_rank **out,
                                       rrfp_error *error);
 /* In the middle of a step this fails the step for all; afterwards, neighbours that begin a step before
- * the rank has a handle again get RRFP_ERR_CLOSED. A thread that
- * waits inside rrfp_rank_next is sent out with RRFP_ERR_CLOSED; no call may begin at the same time or
- * afterwards.
+ * the rank has a handle again get RRFP_ERR_CLOSED. A thread that waits inside rrfp_rank_next is sent
+ * out with RRFP_ERR_CLOSED; no call may begin at the same time or afterwards.
  * Threads: any, but not from a callback of this rank. Blocks: until that thread has left. */
 RRFP_API void rrfp_rank_destroy(rrfp_rank *rank);
 
