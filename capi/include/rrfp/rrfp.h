@@ -447,9 +447,9 @@ RRFP_API rrfp_status rrfp_rank_alloc(rrfp_rank *rank, uint64_t ticket, rrfp_dtyp
                                      int32_t ndim, const int64_t *shape, rrfp_tensor *out,
                                      rrfp_error *error);
 
-/* Called when wrapped memory is no longer used; must not throw. It runs on a thread that is inside a call on the rank that
- * wrapped it, on its pipeline's reset, or, once that rank is destroyed, on the thread that gave up the
- * last reference. */
+/* Called when wrapped memory is no longer used; must not throw. It runs on a thread that is inside a
+ * call on the rank that wrapped the memory, or inside its pipeline's reset, or, once that rank is
+ * destroyed, on the thread that gave up the last reference. */
 typedef void (*rrfp_release_fn)(void *user_data);
 
 /* A buffer around memory of the caller, so that put() need not copy. The running task holds a reference
