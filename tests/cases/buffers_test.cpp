@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "handles.h"
 #include "pair.h"
 
 namespace rrfp::cases {
@@ -245,6 +246,37 @@ TEST(Buffers, AReleaseFunctionMayCallTheLibrary) {
   rrfp_buffer_release(kept);
   pair.toy.handle(0).reset();  // inside this call
   EXPECT_EQ(calls_in.times, 1);
+}
+
+struct Reports {
+  rrfp_pipeline* pipeline;
+  int times = 0;
+  static void release(void* user_data) {
+    auto* self = static_cast<Reports*>(user_data);
+    ++self->times;
+    EXPECT_FALSE(report_text(self->pipeline).empty());
+  }
+};
+
+TEST(Buffers, AReleaseFunctionOfADestroyedRankRunsWithoutALock) {
+  Handles handles;
+  Reports reports = {handles.pipeline.get()};
+  float memory = 3;
+  ASSERT_EQ(handles.begin(0, 1, RRFP_MODE_FORWARD), RRFP_OK);
+  ASSERT_EQ(handles.begin(1, 1, RRFP_MODE_FORWARD), RRFP_OK);
+  ASSERT_EQ(handles.next(0), RRFP_OK);
+  const TaskContext context(handles.ranks[0].get(), handles.task, {});
+  rrfp_buffer* const buffer = wrap(context, &memory, sizeof memory, Reports::release, &reports);
+  context.put(0, view(&memory, buffer, 1));
+  ASSERT_EQ(rrfp_rank_done(handles.ranks[0].get(), handles.task.ticket, nullptr, nullptr), RRFP_OK);
+  ASSERT_EQ(handles.next(0), RRFP_STEP_DONE);
+  ASSERT_EQ(rrfp_rank_end_step(handles.ranks[0].get(), nullptr, nullptr), RRFP_OK);
+  handles.ranks[0].reset();
+  ASSERT_EQ(handles.next(1), RRFP_OK);
+  EXPECT_EQ(reports.times, 0);
+  // The last reference goes inside this call, and nobody is left who could collect it.
+  handles.finish(1);
+  EXPECT_EQ(reports.times, 1);
 }
 
 }  // namespace

@@ -297,10 +297,10 @@ TEST(MisuseTensors, Allocations) {
     refused(RRFP_F32, 9, nine, RRFP_ERR_TENSOR_MISMATCH, {"ndim is 9"});
     refused(RRFP_F32, 2, {2, -1}, RRFP_ERR_TENSOR_MISMATCH, {"extent 1", "-1"});
     refused(RRFP_F32, 2, {INT64_MAX, INT64_MAX}, RRFP_ERR_TENSOR_MISMATCH, {"too large"});
-    // Zero times anything is zero, whatever comes first.
+    // Zero times anything is zero, whatever comes first; nor do its strides overflow.
     rrfp_tensor empty = {};
-    const std::array<int64_t, 2> shape = {0, INT64_MAX};
-    EXPECT_EQ(rrfp_rank_alloc(c.rank, c.task.ticket, RRFP_F32, 2, shape.data(), &empty, nullptr),
+    const std::array<int64_t, 3> shape = {0, INT64_MAX, INT64_MAX};
+    EXPECT_EQ(rrfp_rank_alloc(c.rank, c.task.ticket, RRFP_F32, 3, shape.data(), &empty, nullptr),
               RRFP_OK);
   });
 }

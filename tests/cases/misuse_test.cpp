@@ -78,6 +78,8 @@ TEST(Misuse, PipelineOptions) {
   bad = good;
   bad.hold_permille = -3;
   refused(bad, {"hold_permille is -3"});
+  bad.hold_permille = INT32_MAX;
+  refused(bad, {"hold_permille is 2147483647", "10000"});
   bad = good;
   bad.mailbox_capacity = UINT32_MAX;
   refused(bad, {"mailbox_capacity is 4294967295"});

@@ -133,6 +133,15 @@ TEST(GraphErrors, NegativeValues) {
                          {"weight_gradient_ns is -7"}));
 }
 
+TEST(GraphErrors, DurationsWhoseSumWouldOverflow) {
+  StageGraph graph(1);
+  Stage stage;
+  stage.input_gradient_ns = INT64_MAX;
+  StageId id;
+  EXPECT_TRUE(fails_with(graph.add_stage(stage, id), Code::kInvalidArgument,
+                         {"input_gradient_ns is 9223372036854775807", "expected 0 to"}));
+}
+
 TEST(GraphErrors, StageThatCannotBe) {
   StageGraph graph(2);
   StageId id;
