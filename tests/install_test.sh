@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a packager and a user do: install, look at what is there, compile a program far from the
-# source tree with nothing but pkg-config, run it.
+# What a packager and a user do: install, look at what is there, compile programs far from the
+# source tree with nothing but pkg-config, run them.
 #
 #   install_test.sh SOURCE_DIR BUILD_DIR
 set -euo pipefail
@@ -32,15 +32,18 @@ check_files() {
   local prefix=$1 libdir=$2
   local found expected
   found=$(cd "$prefix" && find . ! -type d | sed 's|^\./||' | LC_ALL=C sort)
-  expected=$(printf '%s\n' include/rrfp/{rrfp,version}.h "$libdir/librrfp.so"{,".$abi",".$version"} \
-    "$libdir/pkgconfig/rrfp.pc" | LC_ALL=C sort)
+  expected=$(printf '%s\n' bin/rrfp include/rrfp/{rrfp,train,version}.h \
+    "$libdir/librrfp.so"{,".$abi",".$version"} "$libdir/pkgconfig/rrfp.pc" | LC_ALL=C sort)
   diff <(echo "$expected") <(echo "$found") || fail "files below $prefix: < expected, > found"
   [ "$(readlink "$prefix/$libdir/librrfp.so")" = "librrfp.so.$abi" ] || fail "librrfp.so is no link"
   [ "$(readlink "$prefix/$libdir/librrfp.so.$abi")" = "librrfp.so.$version" ] ||
     fail "librrfp.so.$abi is no link to librrfp.so.$version"
-  if readelf --dynamic "$prefix/$libdir/librrfp.so" | grep -E 'RPATH|RUNPATH'; then
-    fail "the installed library has a run path"
-  fi
+  local binary
+  for binary in "$libdir/librrfp.so" bin/rrfp; do
+    if readelf --dynamic "$prefix/$binary" | grep -E 'RPATH|RUNPATH'; then
+      fail "the installed $binary has a run path"
+    fi
+  done
   if grep -e "$source_dir" -e "$build_dir" -e "$work/build" "$prefix/$libdir/pkgconfig/rrfp.pc"; then
     fail "rrfp.pc points into the source or the build tree"
   fi
@@ -68,18 +71,25 @@ meson install -C "$work/build" --no-rebuild --quiet
 check_files "$prefix" lib
 rm -rf "$work/build"
 
-echo "a program outside of the tree"
+echo "programs outside of the tree"
 mkdir "$work/program"
-cp "$source_dir/examples/01_toy_chain/main.c" "$work/program"
+cp "$source_dir/examples/01_toy_chain/main.c" "$work/program/toy_chain.c"
+cp "$source_dir/examples/02_train_gpt/main.c" "$work/program/train_gpt.c"
 cd "$work/program"
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig LD_LIBRARY_PATH=$prefix/lib
 [ "$(pkg-config --modversion rrfp)" = "$version" ] || fail "pkg-config does not know version $version"
 read -ra flags < <(pkg-config --cflags --libs rrfp)
-"${CC:-cc}" -std=c99 -Wall -Wextra -Werror main.c "${flags[@]}"
-# Not a pipe: grep -q may leave before ldd has written everything.
-libraries=$(ldd a.out)
-grep -q "librrfp.so.$abi => $prefix/lib/" <<<"$libraries" ||
-  fail "the program runs with another library: $libraries"
+for program in toy_chain train_gpt; do
+  "${CC:-cc}" -std=c99 -Wall -Wextra -Werror "$program.c" "${flags[@]}" -o "$program"
+done
+for program in ./toy_chain ./train_gpt "$prefix/bin/rrfp"; do
+  # Not a pipe: grep -q may leave before ldd has written everything.
+  libraries=$(ldd "$program")
+  grep -q "librrfp.so.$abi => $prefix/lib/" <<<"$libraries" ||
+    fail "$program runs with another library: $libraries"
+done
+
+echo "toy_chain"
 
 # 2 * 3 * 5 * 7 = 210 times the mean of 1, 2, 3, 4; its derivatives.
 numbers='loss 525
@@ -93,7 +103,7 @@ dx2 52.5
 dx3 52.5'
 for hint in gpipe 1f1b bf bfw zb-h1 ''; do
   echo "  ${hint:-without a hint}"
-  output=$(timeout 60 ./a.out ${hint:+"$hint"}) || fail "hint '$hint': exit status $?"
+  output=$(timeout 60 ./toy_chain ${hint:+"$hint"}) || fail "hint '$hint': exit status $?"
   diff <(echo "$numbers") <(grep -E '^(loss|dw|dx)' <<<"$output") || fail "hint '$hint': wrong numbers"
   # F, and B or its two halves, for each of four microbatches.
   [ "$(grep -cE '^rank [0-3]: ([89]|1[0-2]) tasks, at most [1-4] activations held$' <<<"$output")" = 4 ] ||
@@ -101,7 +111,25 @@ for hint in gpipe 1f1b bf bfw zb-h1 ''; do
 done
 
 status=0
-output=$(timeout 60 ./a.out no-such-hint 2>&1) || status=$?
+output=$(timeout 60 ./toy_chain no-such-hint 2>&1) || status=$?
 [ "$status" = 2 ] || fail "an unknown hint: exit status $status, expected 2"
 grep -q 'no-such-hint' <<<"$output" || fail "an unknown hint is not named: $output"
+
+echo "train_gpt"
+for _ in {1..200}; do
+  echo "The quick brown fox jumps over the lazy dog."
+done >text
+output=$(timeout 120 ./train_gpt text 30) || fail "train_gpt: exit status $?"
+loss=$(sed -n 's/^validation loss //p' <<<"$output")
+# Guessing among 256 bytes costs 5.55 nats; less than 28 of them occur in the text.
+awk -v loss="$loss" 'BEGIN { exit !(loss > 0 && loss < 3.3) }' ||
+  fail "train_gpt has learned nothing: $output"
+status=0
+output=$(timeout 60 ./train_gpt no-such-file 2>&1) || status=$?
+[ "$status" != 0 ] || fail "train_gpt: a file that is not there: exit status 0"
+grep -q 'no-such-file' <<<"$output" || fail "train_gpt: the missing file is not named: $output"
+
+echo "rrfp"
+output=$(timeout 60 "$prefix/bin/rrfp" --version) || fail "rrfp --version: exit status $?"
+grep -qF "$version" <<<"$output" || fail "rrfp --version says $output, expected $version"
 echo "all as expected"

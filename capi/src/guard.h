@@ -151,6 +151,13 @@ inline Status check_enum(const char* name, int32_t value, int32_t last) {
                                       "; expected 0 to " + std::to_string(last)};
 }
 
+/// In pipeline.cpp. `ranks` sizes the caps; the per-rank arrays have as many entries.
+Status read_pipeline_options(const rrfp_pipeline_options& o, int32_t ranks,
+                             host::PipelineOptions& out);
+
+/// In rank.cpp.
+void write_step_report(int32_t rank, const host::StepReport& report, rrfp_step_report* out);
+
 /// A checked and sorted copy of the caller's graph.
 inline Status seal(const rrfp_graph* graph, std::shared_ptr<const core::StageGraph>& out) {
   if (graph == nullptr) return null_handle("graph");

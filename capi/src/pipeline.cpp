@@ -31,7 +31,10 @@ Status read_caps(const char* name, int64_t common, const int64_t* by_rank,
   return {};
 }
 
-Status read_options(const rrfp_pipeline_options& o, int32_t ranks, host::PipelineOptions& out) {
+}  // namespace
+
+Status capi::read_pipeline_options(const rrfp_pipeline_options& o, int32_t ranks,
+                                   host::PipelineOptions& out) {
   if (Status s =
           check_flags("rrfp_pipeline_options.flags", o.flags, RRFP_PIPELINE_NONDETERMINISTIC);
       !s.ok()) {
@@ -74,8 +77,6 @@ Status read_options(const rrfp_pipeline_options& o, int32_t ranks, host::Pipelin
   return read_caps("cap_bytes", o.cap_bytes, o.rank_cap_bytes, &core::Cap::bytes, out.caps);
 }
 
-}  // namespace
-
 void rrfp_pipeline_options_init(rrfp_pipeline_options* options) {
   init(options);
 }
@@ -93,7 +94,7 @@ rrfp_status rrfp_pipeline_create(const rrfp_graph* graph, const rrfp_pipeline_op
     std::shared_ptr<const core::StageGraph> sealed;
     if (Status s = seal(graph, sealed); !s.ok()) return s;
     host::PipelineOptions read;
-    if (Status s = read_options(o, graph->graph.ranks(), read); !s.ok()) return s;
+    if (Status s = read_pipeline_options(o, graph->graph.ranks(), read); !s.ok()) return s;
     auto handle = std::make_unique<rrfp_pipeline>();
     Status s =
         host::Pipeline::create(std::move(sealed), graph->specs, std::move(read), handle->pipeline);

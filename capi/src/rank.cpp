@@ -81,6 +81,26 @@ Status read_step(const rrfp_step_options& o, const host::Pipeline& pipeline,
 
 }  // namespace
 
+void capi::write_step_report(int32_t rank, const host::StepReport& report, rrfp_step_report* out) {
+  rrfp_step_report filled = {};
+  filled.rank = rank;
+  filled.step = report.step;
+  filled.total_ns = report.total_ns;
+  filled.busy_ns = report.busy_ns;
+  filled.wait_input_ns = report.wait_input_ns;
+  filled.wait_memory_ns = report.wait_memory_ns;
+  filled.wait_credit_ns = report.wait_credit_ns;
+  filled.wait_policy_ns = report.wait_policy_ns;
+  filled.other_ns = report.other_ns;
+  filled.tasks = report.tasks;
+  filled.messages_sent = report.messages_sent;
+  filled.peak_slots = report.peak.slots;
+  filled.peak_bytes = report.peak.bytes;
+  filled.tensor_bytes_peak = static_cast<int64_t>(report.tensor_bytes_peak);
+  filled.tensor_bytes_live = static_cast<int64_t>(report.tensor_bytes_live);
+  store(filled, out);
+}
+
 void rrfp_step_options_init(rrfp_step_options* options) {
   init(options);
 }
@@ -122,7 +142,7 @@ rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* optio
     if (Status s = load(options, "rrfp_step_options", o); !s.ok()) return s;
     host::StepRequest request;
     if (Status s = read_step(o, *rank->pipeline, request); !s.ok()) return s;
-    return rank->host->begin_step(std::move(request));
+    return rank->host->begin_step(request);
   });
 }
 
@@ -273,23 +293,7 @@ rrfp_status rrfp_rank_end_step(rrfp_rank* rank, rrfp_step_report* out, rrfp_erro
     host::StepReport report;
     Status s = rank->host->end_step(report);
     if (!s.ok() || out == nullptr) return s;
-    rrfp_step_report filled = {};
-    filled.rank = id;
-    filled.step = report.step;
-    filled.total_ns = report.total_ns;
-    filled.busy_ns = report.busy_ns;
-    filled.wait_input_ns = report.wait_input_ns;
-    filled.wait_memory_ns = report.wait_memory_ns;
-    filled.wait_credit_ns = report.wait_credit_ns;
-    filled.wait_policy_ns = report.wait_policy_ns;
-    filled.other_ns = report.other_ns;
-    filled.tasks = report.tasks;
-    filled.messages_sent = report.messages_sent;
-    filled.peak_slots = report.peak.slots;
-    filled.peak_bytes = report.peak.bytes;
-    filled.tensor_bytes_peak = static_cast<int64_t>(report.tensor_bytes_peak);
-    filled.tensor_bytes_live = static_cast<int64_t>(report.tensor_bytes_live);
-    store(filled, out);
+    write_step_report(id, report, out);
     return s;
   });
 }

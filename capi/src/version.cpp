@@ -8,25 +8,24 @@ constexpr bool same(rrfp::core::Code code, rrfp_status status) {
 }
 
 using rrfp::core::Code;
-static_assert(same(Code::kOk, RRFP_OK) && same(Code::kAgain, RRFP_AGAIN) &&
-              same(Code::kStepDone, RRFP_STEP_DONE) && same(Code::kAbsent, RRFP_ABSENT) &&
-              same(Code::kInvalidArgument, RRFP_ERR_INVALID_ARGUMENT) &&
-              same(Code::kNullHandle, RRFP_ERR_NULL_HANDLE) &&
-              same(Code::kBadStructSize, RRFP_ERR_STRUCT_SIZE) &&
-              same(Code::kOutOfRange, RRFP_ERR_OUT_OF_RANGE) &&
-              same(Code::kUnknownName, RRFP_ERR_UNKNOWN_NAME) &&
-              same(Code::kSyntax, RRFP_ERR_SYNTAX) && same(Code::kCycle, RRFP_ERR_CYCLE) &&
-              same(Code::kUnplacedStage, RRFP_ERR_UNPLACED_STAGE) &&
-              same(Code::kCapTooSmall, RRFP_ERR_CAP_TOO_SMALL) &&
-              same(Code::kBadOrder, RRFP_ERR_BAD_ORDER) &&
-              same(Code::kTensorMismatch, RRFP_ERR_TENSOR_MISMATCH) &&
-              same(Code::kNoMemory, RRFP_ERR_NO_MEMORY) &&
-              same(Code::kHeaderMismatch, RRFP_ERR_HEADER_MISMATCH) &&
-              same(Code::kStageFailed, RRFP_ERR_STAGE_FAILED) &&
-              same(Code::kBadState, RRFP_ERR_BAD_STATE) && same(Code::kBusy, RRFP_ERR_BUSY) &&
-              same(Code::kTimeout, RRFP_ERR_TIMEOUT) &&
-              same(Code::kCancelled, RRFP_ERR_CANCELLED) && same(Code::kClosed, RRFP_ERR_CLOSED) &&
-              same(Code::kInternal, RRFP_ERR_INTERNAL));
+static_assert(
+    same(Code::kOk, RRFP_OK) && same(Code::kAgain, RRFP_AGAIN) &&
+    same(Code::kStepDone, RRFP_STEP_DONE) && same(Code::kAbsent, RRFP_ABSENT) &&
+    same(Code::kInvalidArgument, RRFP_ERR_INVALID_ARGUMENT) &&
+    same(Code::kNullHandle, RRFP_ERR_NULL_HANDLE) &&
+    same(Code::kBadStructSize, RRFP_ERR_STRUCT_SIZE) &&
+    same(Code::kOutOfRange, RRFP_ERR_OUT_OF_RANGE) &&
+    same(Code::kUnknownName, RRFP_ERR_UNKNOWN_NAME) && same(Code::kSyntax, RRFP_ERR_SYNTAX) &&
+    same(Code::kCycle, RRFP_ERR_CYCLE) && same(Code::kUnplacedStage, RRFP_ERR_UNPLACED_STAGE) &&
+    same(Code::kCapTooSmall, RRFP_ERR_CAP_TOO_SMALL) && same(Code::kBadOrder, RRFP_ERR_BAD_ORDER) &&
+    same(Code::kTensorMismatch, RRFP_ERR_TENSOR_MISMATCH) &&
+    same(Code::kNoMemory, RRFP_ERR_NO_MEMORY) && same(Code::kIo, RRFP_ERR_IO) &&
+    same(Code::kBadData, RRFP_ERR_BAD_DATA) && same(Code::kNonFinite, RRFP_ERR_NON_FINITE) &&
+    same(Code::kHeaderMismatch, RRFP_ERR_HEADER_MISMATCH) &&
+    same(Code::kStageFailed, RRFP_ERR_STAGE_FAILED) && same(Code::kBadState, RRFP_ERR_BAD_STATE) &&
+    same(Code::kBusy, RRFP_ERR_BUSY) && same(Code::kTimeout, RRFP_ERR_TIMEOUT) &&
+    same(Code::kCancelled, RRFP_ERR_CANCELLED) && same(Code::kClosed, RRFP_ERR_CLOSED) &&
+    same(Code::kInternal, RRFP_ERR_INTERNAL));
 
 }  // namespace
 
@@ -58,8 +57,11 @@ const char* rrfp_status_name(rrfp_status status) {
     RRFP_NAME(RRFP_ERR_BAD_ORDER);
     RRFP_NAME(RRFP_ERR_TENSOR_MISMATCH);
     RRFP_NAME(RRFP_ERR_NO_MEMORY);
+    RRFP_NAME(RRFP_ERR_IO);
+    RRFP_NAME(RRFP_ERR_BAD_DATA);
     RRFP_NAME(RRFP_ERR_HEADER_MISMATCH);
     RRFP_NAME(RRFP_ERR_STAGE_FAILED);
+    RRFP_NAME(RRFP_ERR_NON_FINITE);
     RRFP_NAME(RRFP_ERR_BAD_STATE);
     RRFP_NAME(RRFP_ERR_BUSY);
     RRFP_NAME(RRFP_ERR_TIMEOUT);

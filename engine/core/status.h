@@ -31,10 +31,13 @@ enum class Code : int32_t {
   kTensorMismatch = -110,
 
   kNoMemory = -200,
+  kIo = -201,       // a file cannot be read or written
+  kBadData = -202,  // a file is not what it should be
 
   kHeaderMismatch = -300,  // ranks disagree about the step
 
   kStageFailed = -400,  // the caller's stage code reported a failure
+  kNonFinite = -401,    // a loss or gradient is infinite or not a number, and the policy is to stop
 
   kBadState = -500,  // the call does not fit what the handle is doing
   kBusy = -501,      // another thread is inside a call on this handle

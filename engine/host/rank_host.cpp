@@ -116,7 +116,7 @@ Status RankHost::plan_step(const StepRequest& request, std::shared_ptr<const cor
                           options.caps[rank_.index()], out);
 }
 
-Status RankHost::begin_step(StepRequest request) {
+Status RankHost::begin_step(const StepRequest& request) {
   const Entry entry(*this);
   if (entry.refused()) return busy();
   if (Status s = check_usable(); !s.ok()) return s;
@@ -133,16 +133,16 @@ Status RankHost::begin_step(StepRequest request) {
   const std::lock_guard lock(mutex_);
   if (Status s = check_usable(); !s.ok()) return s;  // it may have been destroyed while we planned
   return all_or_fail([&] {
-    start_step(std::move(request), std::move(plan));
+    start_step(request, std::move(plan));
     Status s = replay_early();
     return s.ok() ? s : raise(std::move(s));
   });
 }
 
-void RankHost::start_step(StepRequest request, std::shared_ptr<const core::RankPlan> plan) {
+void RankHost::start_step(const StepRequest& request, std::shared_ptr<const core::RankPlan> plan) {
   if (plan != plan_ || header_.step != request.step) header_ = make_header(request);
   plan_ = std::move(plan);
-  request_ = std::move(request);
+  request_ = request;
   core_.begin_step(plan_);
   const size_t m = plan_->needs.size();
   inbox_.assign(plan_->edges.size() * 2 * m, nullptr);
@@ -415,7 +415,9 @@ Status RankHost::end_step(StepReport& out) {
     clear_step();
   }
   take_out_rubbish();
-  memory_->trim();
+  // What a step needs at once depends on its timing; memory that many steps did not need is freed.
+  constexpr uint32_t kStepsPerTrim = 64;
+  if (sequence_ % kStepsPerTrim == 0) memory_->trim();
   return {};
 }
 

@@ -44,7 +44,8 @@ class RankHost {
 
   [[nodiscard]] core::RankId id() const { return rank_; }
 
-  core::Status begin_step(StepRequest request);
+  /// A step like the last one allocates nothing.
+  core::Status begin_step(const StepRequest& request);
   /// Hands out a task (kOk), or says kAgain at the time-out or after wake(), or kStepDone.
   /// timeout_ns < 0: no time-out.
   core::Status next(int64_t timeout_ns, TaskInfo& out);
@@ -129,7 +130,7 @@ class RankHost {
   [[nodiscard]] core::Status check_in_step() const;
   [[nodiscard]] core::Status check_ticket(uint64_t ticket) const;
   core::Status plan_step(const StepRequest& request, std::shared_ptr<const core::RankPlan>& out);
-  void start_step(StepRequest request, std::shared_ptr<const core::RankPlan> plan);
+  void start_step(const StepRequest& request, std::shared_ptr<const core::RankPlan> plan);
   core::Status look_for_task(int64_t now_ns, TaskInfo& out, int64_t& until_ns);
   void hand_out(const core::Command& run, int64_t now_ns, TaskInfo& out);
   void obey(const core::Command& command);
@@ -213,12 +214,13 @@ class RankHost {
     core::RankId to;
     comm::Message message;
   };
-  std::vector<Queued> outbox_;         // sends for which there was no room, oldest first
-  std::vector<bool> full_;             // by rank, while the outbox is flushed
-  core::RankId gone_seen_;             // a peer that was gone when a message of it was missing
-  std::vector<core::RankId> awaited_;  // peers that have not begun this step
-  std::vector<comm::Message> early_;   // messages of steps that have not begun here
-  std::vector<core::Command> orders_;  // of the core, while they are obeyed
+  std::vector<Queued> outbox_;           // sends for which there was no room, oldest first
+  std::vector<bool> full_;               // by rank, while the outbox is flushed
+  core::RankId gone_seen_;               // a peer that was gone when a message of it was missing
+  std::vector<core::RankId> awaited_;    // peers that have not begun this step
+  std::vector<comm::Message> early_;     // messages of steps that have not begun here
+  std::vector<comm::Message> replayed_;  // those of this step, while they are handled
+  std::vector<core::Command> orders_;    // of the core, while they are obeyed
 
   StepReport report_;
   uint32_t events_ = 0;

@@ -123,15 +123,14 @@ Status RankHost::feed(const core::Event& event) {
 }
 
 Status RankHost::replay_early() {
-  std::vector<Message> early;
-  early.swap(early_);
-  for (size_t k = 0; k < early.size(); ++k) {
-    Status s = handle(early[k]);
-    if (s.ok()) continue;
-    early_.insert(early_.end(), early.begin() + static_cast<std::ptrdiff_t>(k) + 1, early.end());
-    return s;
-  }
-  return {};
+  replayed_.swap(early_);  // handling a message may keep it once more
+  Status status;
+  size_t next = 0;
+  while (status.ok() && next < replayed_.size()) status = handle(replayed_[next++]);
+  early_.insert(early_.end(), replayed_.begin() + static_cast<std::ptrdiff_t>(next),
+                replayed_.end());
+  replayed_.clear();
+  return status;
 }
 
 Status RankHost::check_header(const Message& message) {

@@ -349,9 +349,10 @@ Status RankHost::check_output(size_t edge, std::span<const Tensor> tensors) cons
 Status RankHost::check_against_specs(core::EdgeId edge, std::span<const Tensor> tensors) const {
   const std::vector<TensorSpec>& specs = pipeline_.specs(edge);
   if (specs.empty()) return {};
-  const std::string where = edge_text(pipeline_.graph(), edge);
+  // Texts are made only when something is wrong: a step must not allocate.
+  const auto where = [&] { return edge_text(pipeline_.graph(), edge); };
   if (tensors.size() != specs.size()) {
-    return {Code::kTensorMismatch, where + " got " + std::to_string(tensors.size()) +
+    return {Code::kTensorMismatch, where() + " got " + std::to_string(tensors.size()) +
                                        " tensors; it is declared with " +
                                        std::to_string(specs.size())};
   }
@@ -363,13 +364,13 @@ Status RankHost::check_against_specs(core::EdgeId edge, std::span<const Tensor> 
       fits = spec.shape[d] == TensorSpec::kAnyExtent || spec.shape[d] == tensor.shape[d];
     }
     if (!fits) {
-      return {Code::kTensorMismatch, "tensor " + std::to_string(k) + " of " + where + " is " +
+      return {Code::kTensorMismatch, "tensor " + std::to_string(k) + " of " + where() + " is " +
                                          shape_text(tensor) + "; it is declared as " +
                                          shape_text(spec)};
     }
     if (tensor.wants_gradient != spec.wants_gradient) {
       return {Code::kTensorMismatch,
-              "tensor " + std::to_string(k) + " of " + where +
+              "tensor " + std::to_string(k) + " of " + where() +
                   (spec.wants_gradient ? " does not ask for a gradient; it is declared to"
                                        : " asks for a gradient; it is declared not to")};
     }
@@ -381,7 +382,7 @@ Status RankHost::check_against_specs(core::EdgeId edge, std::span<const Tensor> 
 Status RankHost::check_gradients(size_t edge, std::span<const Tensor> tensors) const {
   const comm::Payload* forward = inbox_[slot(edge, Direction::kForward, task_.microbatch)];
   assert(forward != nullptr && "the backward of a stage comes after its inputs");
-  const std::string where = edge_text(pipeline_.graph(), plan_->edges[edge].id);
+  const auto where = [&] { return edge_text(pipeline_.graph(), plan_->edges[edge].id); };
   size_t given = 0;
   size_t wanted = 0;
   for (size_t k = 0; k < forward->tensors.size(); ++k) {
@@ -392,13 +393,13 @@ Status RankHost::check_gradients(size_t edge, std::span<const Tensor> tensors) c
     const Tensor& gradient = tensors[given++];
     const bool none = gradient.dtype == comm::DType::kNone;
     if (none || (gradient.dtype == activation.dtype && gradient.same_shape(activation))) continue;
-    return {Code::kTensorMismatch, "gradient " + std::to_string(given - 1) + " for " + where +
+    return {Code::kTensorMismatch, "gradient " + std::to_string(given - 1) + " for " + where() +
                                        " is " + shape_text(gradient) + "; its activation, tensor " +
                                        std::to_string(k) + ", is " + shape_text(activation)};
   }
   if (tensors.size() == wanted) return {};
   return {Code::kTensorMismatch, std::to_string(tensors.size()) + " gradients were given for " +
-                                     where + "; the forward message asked for " +
+                                     where() + "; the forward message asked for " +
                                      std::to_string(wanted)};
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library exports is what the map lists is what the header declares.
+"""What the library exports is what the map lists is what the headers declare.
 
     exports_test.py LIBRARY ABI_VERSION
 """
@@ -48,9 +48,9 @@ def differences(left, left_name, right, right_name):
 def main():
     library, abi_version = sys.argv[1:]
     symbols, listed = exported(library), in_map()
-    declared = public_header.read(CAPI / "include/rrfp/rrfp.h").functions
+    declared = public_header.read().functions
 
-    complaints = list(differences(listed, "the map", declared, "the header"))
+    complaints = list(differences(listed, "the map", declared, "the headers"))
     complaints += differences(symbols, "the library", listed, "the map")
     complaints += [f"{name} has the version {version or 'none'}, expected @@{NODE}"
                    for name, version in symbols.items() if version != f"@{NODE}"]

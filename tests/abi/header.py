@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the public header.
+"""Reads the public headers.
 
-It knows the few forms of declaration that the header may have and fails on any other, so nothing
-can be overlooked.
+It knows the few forms of declaration that a header may have and fails on any other, so nothing can
+be overlooked.
 """
 import dataclasses
+import pathlib
 import re
+
+INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "capi/include/rrfp"
+# In the order in which they include each other. The version is a part of rrfp.h.
+PUBLIC = (INCLUDE / "version.h", INCLUDE / "rrfp.h", INCLUDE / "train.h")
 
 
 @dataclasses.dataclass
 class Header:
-    """What the header declares, in its order."""
+    """What the headers declare, in their order."""
 
     integers: list[str] = dataclasses.field(default_factory=list)
     structs: dict[str, list[str]] = dataclasses.field(default_factory=dict)  # name -> fields
@@ -20,9 +25,9 @@ class Header:
     constants: list[str] = dataclasses.field(default_factory=list)
 
 
-def read(*paths):
+def read():
     header = Header()
-    for path in paths:
+    for path in PUBLIC:
         with open(path, encoding="utf-8") as file:
             _add(header, file.read())
     return header
@@ -69,8 +74,9 @@ def _add_declaration(header, declaration):
 
 
 def _field(declaration):
-    """The name in `const int64_t *name` or `int64_t name[RRFP_DIMS_MAX]`."""
-    match = re.fullmatch(r"\s*(?:const )?\w+ \*?(\w+)\s*(?:\[\w+\])?\s*", declaration)
+    """The name in `const int64_t *name`, `const char *const *name` or `int64_t name[COUNT]`."""
+    match = re.fullmatch(r"\s*(?:const )?\w+ (?:\*const )?\*?(\w+)\s*(?:\[\w+\])?\s*",
+                         declaration)
     if not match:
         raise ValueError(f"a form of field that this test does not know: {declaration}")
     return match[1]

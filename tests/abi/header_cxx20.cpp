@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The public header in strict C++20, with all its constants expanded and all its structs used, and
-// with the warnings on that its users may have on.
+// The public headers in strict C++20, with all their constants expanded and all their structs used,
+// and with the warnings on that their users may have on.
 #include <rrfp/rrfp.h>
+#include <rrfp/train.h>
 
 #include <concepts>
 #include <type_traits>
@@ -41,5 +42,8 @@ int main() {
   if (error.status != RRFP_ERR_UNKNOWN_NAME || hint != nullptr) return 3;
   if (rrfp_hint_create("1f1b", &hint, nullptr) != RRFP_OK) return 4;
   rrfp_hint_destroy(hint);
+  rrfp_model* model = nullptr;
+  if (rrfp_model_create_from_checkpoint("no such folder", &model, &error) != RRFP_ERR_IO) return 5;
+  if (error.status != RRFP_ERR_IO || model != nullptr) return 6;
   return 0;
 }

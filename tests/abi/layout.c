@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prints sizes, offsets and values of all that the public header names, a line each.
+ * Prints sizes, offsets and values of all that the public headers name, a line each.
  */
 #include <rrfp/rrfp.h>
+#include <rrfp/train.h>
 #include <stdio.h>
 
 #include "tests/abi/public_names.h"

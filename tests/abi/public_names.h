@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the public header names besides functions: integer types, structs with their fields,
- * constants. snapshot_test.py checks that nothing of the header is missing here. The numbers of the
+ * What the public headers name besides functions: integer types, structs with their fields,
+ * constants. snapshot_test.py checks that nothing of the headers is missing here. The numbers of the
  * release are left out: they are not layout, and the version test looks at them.
  */
 #ifndef RRFP_TESTS_ABI_PUBLIC_NAMES_H
@@ -21,7 +21,24 @@
   INTEGER(rrfp_pipeline_flags) \
   INTEGER(rrfp_step_mode) \
   INTEGER(rrfp_dtype) \
-  INTEGER(rrfp_events)
+  INTEGER(rrfp_events) \
+  INTEGER(rrfp_block_flags) \
+  INTEGER(rrfp_init) \
+  INTEGER(rrfp_parameter_flags) \
+  INTEGER(rrfp_op) \
+  INTEGER(rrfp_op_flags) \
+  INTEGER(rrfp_gpt_flags) \
+  INTEGER(rrfp_optimizer) \
+  INTEGER(rrfp_decay) \
+  INTEGER(rrfp_reduction) \
+  INTEGER(rrfp_non_finite) \
+  INTEGER(rrfp_trainer_flags) \
+  INTEGER(rrfp_batch_flags) \
+  INTEGER(rrfp_train_flags) \
+  INTEGER(rrfp_slot) \
+  INTEGER(rrfp_load_flags) \
+  INTEGER(rrfp_data_format) \
+  INTEGER(rrfp_split)
 
 #define RRFP_PUBLIC_STRUCTS(STRUCT, FIELD) \
   STRUCT(rrfp_error) \
@@ -108,7 +125,148 @@
   FIELD(rrfp_step_report, peak_slots) \
   FIELD(rrfp_step_report, peak_bytes) \
   FIELD(rrfp_step_report, tensor_bytes_peak) \
-  FIELD(rrfp_step_report, tensor_bytes_live)
+  FIELD(rrfp_step_report, tensor_bytes_live) \
+  STRUCT(rrfp_parameter_options) \
+  FIELD(rrfp_parameter_options, struct_size) \
+  FIELD(rrfp_parameter_options, flags) \
+  FIELD(rrfp_parameter_options, name) \
+  FIELD(rrfp_parameter_options, shape) \
+  FIELD(rrfp_parameter_options, ndim) \
+  FIELD(rrfp_parameter_options, init) \
+  FIELD(rrfp_parameter_options, init_value) \
+  FIELD(rrfp_parameter_options, init_scale) \
+  STRUCT(rrfp_operation) \
+  FIELD(rrfp_operation, struct_size) \
+  FIELD(rrfp_operation, op) \
+  FIELD(rrfp_operation, inputs) \
+  FIELD(rrfp_operation, parameters) \
+  FIELD(rrfp_operation, input_count) \
+  FIELD(rrfp_operation, parameter_count) \
+  FIELD(rrfp_operation, flags) \
+  FIELD(rrfp_operation, axis) \
+  FIELD(rrfp_operation, heads) \
+  FIELD(rrfp_operation, kv_heads) \
+  FIELD(rrfp_operation, head_dim) \
+  FIELD(rrfp_operation, ignore_index) \
+  FIELD(rrfp_operation, probability) \
+  FIELD(rrfp_operation, epsilon) \
+  FIELD(rrfp_operation, base) \
+  FIELD(rrfp_operation, shape) \
+  FIELD(rrfp_operation, ndim) \
+  FIELD(rrfp_operation, reserved) \
+  STRUCT(rrfp_gpt_options) \
+  FIELD(rrfp_gpt_options, struct_size) \
+  FIELD(rrfp_gpt_options, flags) \
+  FIELD(rrfp_gpt_options, vocabulary) \
+  FIELD(rrfp_gpt_options, context) \
+  FIELD(rrfp_gpt_options, layers) \
+  FIELD(rrfp_gpt_options, dim) \
+  FIELD(rrfp_gpt_options, heads) \
+  FIELD(rrfp_gpt_options, kv_heads) \
+  FIELD(rrfp_gpt_options, hidden) \
+  FIELD(rrfp_gpt_options, reserved) \
+  FIELD(rrfp_gpt_options, dropout) \
+  STRUCT(rrfp_model_info) \
+  FIELD(rrfp_model_info, struct_size) \
+  FIELD(rrfp_model_info, inputs) \
+  FIELD(rrfp_model_info, values) \
+  FIELD(rrfp_model_info, parameters) \
+  FIELD(rrfp_model_info, blocks) \
+  FIELD(rrfp_model_info, reserved) \
+  FIELD(rrfp_model_info, parameter_elements) \
+  FIELD(rrfp_model_info, trainable_elements) \
+  STRUCT(rrfp_trainer_options) \
+  FIELD(rrfp_trainer_options, struct_size) \
+  FIELD(rrfp_trainer_options, flags) \
+  FIELD(rrfp_trainer_options, stages) \
+  FIELD(rrfp_trainer_options, ranks) \
+  FIELD(rrfp_trainer_options, placement) \
+  FIELD(rrfp_trainer_options, order) \
+  FIELD(rrfp_trainer_options, wake) \
+  FIELD(rrfp_trainer_options, hold_permille) \
+  FIELD(rrfp_trainer_options, first_blocks) \
+  FIELD(rrfp_trainer_options, hint) \
+  FIELD(rrfp_trainer_options, cap_slots) \
+  FIELD(rrfp_trainer_options, cap_bytes) \
+  FIELD(rrfp_trainer_options, watchdog_ms) \
+  FIELD(rrfp_trainer_options, optimizer) \
+  FIELD(rrfp_trainer_options, decay) \
+  FIELD(rrfp_trainer_options, lr) \
+  FIELD(rrfp_trainer_options, lr_min) \
+  FIELD(rrfp_trainer_options, warmup_steps) \
+  FIELD(rrfp_trainer_options, decay_steps) \
+  FIELD(rrfp_trainer_options, beta1) \
+  FIELD(rrfp_trainer_options, beta2) \
+  FIELD(rrfp_trainer_options, epsilon) \
+  FIELD(rrfp_trainer_options, weight_decay) \
+  FIELD(rrfp_trainer_options, momentum) \
+  FIELD(rrfp_trainer_options, clip_norm) \
+  FIELD(rrfp_trainer_options, reduction) \
+  FIELD(rrfp_trainer_options, non_finite) \
+  FIELD(rrfp_trainer_options, loss_scale) \
+  FIELD(rrfp_trainer_options, loss_scale_growth) \
+  FIELD(rrfp_trainer_options, seed) \
+  FIELD(rrfp_trainer_options, trace_steps) \
+  FIELD(rrfp_trainer_options, reserved) \
+  FIELD(rrfp_trainer_options, delay_us_max) \
+  FIELD(rrfp_trainer_options, log) \
+  FIELD(rrfp_trainer_options, log_user_data) \
+  STRUCT(rrfp_batch) \
+  FIELD(rrfp_batch, struct_size) \
+  FIELD(rrfp_batch, flags) \
+  FIELD(rrfp_batch, microbatches) \
+  FIELD(rrfp_batch, rounds) \
+  FIELD(rrfp_batch, inputs) \
+  FIELD(rrfp_batch, loss_factors) \
+  STRUCT(rrfp_train_report) \
+  FIELD(rrfp_train_report, struct_size) \
+  FIELD(rrfp_train_report, flags) \
+  FIELD(rrfp_train_report, step) \
+  FIELD(rrfp_train_report, loss) \
+  FIELD(rrfp_train_report, loss_sum) \
+  FIELD(rrfp_train_report, loss_weight) \
+  FIELD(rrfp_train_report, gradient_norm) \
+  FIELD(rrfp_train_report, lr) \
+  FIELD(rrfp_train_report, loss_scale) \
+  FIELD(rrfp_train_report, wall_ns) \
+  FIELD(rrfp_train_report, total_ns) \
+  FIELD(rrfp_train_report, busy_ns) \
+  FIELD(rrfp_train_report, wait_input_ns) \
+  FIELD(rrfp_train_report, wait_memory_ns) \
+  FIELD(rrfp_train_report, wait_credit_ns) \
+  FIELD(rrfp_train_report, wait_policy_ns) \
+  FIELD(rrfp_train_report, other_ns) \
+  FIELD(rrfp_train_report, state_bytes) \
+  FIELD(rrfp_train_report, tensor_bytes_peak) \
+  STRUCT(rrfp_save_options) \
+  FIELD(rrfp_save_options, struct_size) \
+  FIELD(rrfp_save_options, keep) \
+  FIELD(rrfp_save_options, root) \
+  FIELD(rrfp_save_options, position) \
+  FIELD(rrfp_save_options, user_json) \
+  STRUCT(rrfp_data_options) \
+  FIELD(rrfp_data_options, struct_size) \
+  FIELD(rrfp_data_options, format) \
+  FIELD(rrfp_data_options, paths) \
+  FIELD(rrfp_data_options, path_count) \
+  FIELD(rrfp_data_options, vocabulary) \
+  FIELD(rrfp_data_options, context) \
+  FIELD(rrfp_data_options, reserved) \
+  FIELD(rrfp_data_options, validation_share) \
+  FIELD(rrfp_data_options, seed) \
+  STRUCT(rrfp_data_info) \
+  FIELD(rrfp_data_info, struct_size) \
+  FIELD(rrfp_data_info, vocabulary) \
+  FIELD(rrfp_data_info, tokens) \
+  FIELD(rrfp_data_info, train_windows) \
+  FIELD(rrfp_data_info, validation_windows) \
+  FIELD(rrfp_data_info, unigram_entropy) \
+  STRUCT(rrfp_sampling) \
+  FIELD(rrfp_sampling, struct_size) \
+  FIELD(rrfp_sampling, top_k) \
+  FIELD(rrfp_sampling, temperature) \
+  FIELD(rrfp_sampling, top_p) \
+  FIELD(rrfp_sampling, seed)
 
 #define RRFP_PUBLIC_CONSTANTS(CONSTANT) \
   CONSTANT(RRFP_OK) \
@@ -181,6 +339,62 @@
   CONSTANT(RRFP_EVENT_STAGE_GRADIENTS) \
   CONSTANT(RRFP_EVENT_STAGE_LOSSES) \
   CONSTANT(RRFP_EVENT_STEP_TASKS) \
+  CONSTANT(RRFP_ERR_IO) \
+  CONSTANT(RRFP_ERR_BAD_DATA) \
+  CONSTANT(RRFP_ERR_NON_FINITE) \
+  CONSTANT(RRFP_BLOCK_RECOMPUTE) \
+  CONSTANT(RRFP_INIT_CONSTANT) \
+  CONSTANT(RRFP_INIT_NORMAL) \
+  CONSTANT(RRFP_INIT_UNIFORM) \
+  CONSTANT(RRFP_PARAMETER_FROZEN) \
+  CONSTANT(RRFP_PARAMETER_NO_DECAY) \
+  CONSTANT(RRFP_OP_LINEAR) \
+  CONSTANT(RRFP_OP_EMBEDDING) \
+  CONSTANT(RRFP_OP_POSITIONS) \
+  CONSTANT(RRFP_OP_ROTARY) \
+  CONSTANT(RRFP_OP_LAYER_NORM) \
+  CONSTANT(RRFP_OP_RMS_NORM) \
+  CONSTANT(RRFP_OP_GELU) \
+  CONSTANT(RRFP_OP_SILU) \
+  CONSTANT(RRFP_OP_SWIGLU) \
+  CONSTANT(RRFP_OP_ATTENTION) \
+  CONSTANT(RRFP_OP_DROPOUT) \
+  CONSTANT(RRFP_OP_ADD) \
+  CONSTANT(RRFP_OP_MUL) \
+  CONSTANT(RRFP_OP_CONCAT) \
+  CONSTANT(RRFP_OP_RESHAPE) \
+  CONSTANT(RRFP_OP_MEAN) \
+  CONSTANT(RRFP_OP_CROSS_ENTROPY) \
+  CONSTANT(RRFP_OP_SQUARED_ERROR) \
+  CONSTANT(RRFP_OP_INPUTS_MAX) \
+  CONSTANT(RRFP_OP_CAUSAL) \
+  CONSTANT(RRFP_GPT_TIED) \
+  CONSTANT(RRFP_GPT_ROTARY) \
+  CONSTANT(RRFP_GPT_RMS_NORM) \
+  CONSTANT(RRFP_GPT_SWIGLU) \
+  CONSTANT(RRFP_OPTIMIZER_ADAMW) \
+  CONSTANT(RRFP_OPTIMIZER_SGD) \
+  CONSTANT(RRFP_DECAY_NONE) \
+  CONSTANT(RRFP_DECAY_COSINE) \
+  CONSTANT(RRFP_DECAY_LINEAR) \
+  CONSTANT(RRFP_REDUCTION_MEAN) \
+  CONSTANT(RRFP_REDUCTION_SUM) \
+  CONSTANT(RRFP_NON_FINITE_STOP) \
+  CONSTANT(RRFP_NON_FINITE_SKIP) \
+  CONSTANT(RRFP_TRAINER_NONDETERMINISTIC) \
+  CONSTANT(RRFP_TRAINER_RECOMPUTE) \
+  CONSTANT(RRFP_BATCH_KEEP_GRADIENTS) \
+  CONSTANT(RRFP_TRAIN_SKIPPED) \
+  CONSTANT(RRFP_SLOT_WEIGHT) \
+  CONSTANT(RRFP_SLOT_GRADIENT) \
+  CONSTANT(RRFP_SLOT_MOMENT1) \
+  CONSTANT(RRFP_SLOT_MOMENT2) \
+  CONSTANT(RRFP_LOAD_WEIGHTS_ONLY) \
+  CONSTANT(RRFP_DATA_BYTES) \
+  CONSTANT(RRFP_DATA_U16) \
+  CONSTANT(RRFP_DATA_U32) \
+  CONSTANT(RRFP_SPLIT_TRAIN) \
+  CONSTANT(RRFP_SPLIT_VALIDATION) \
   CONSTANT(RRFP_ABI_VERSION)
 
 /* clang-format on */

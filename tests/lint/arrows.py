@@ -11,14 +11,20 @@ import re
 NO_API = ()
 API = ("rrfp/",)
 RULES = {
-    "capi/include": ((), ("rrfp/version.h",)),
+    "capi/include": ((), ("rrfp/version.h", "rrfp/rrfp.h")),
     "capi/src": (("capi/", "engine/"), API),
     "capi/cli": (("capi/cli/",), API),
     "engine/core": (("engine/core/",), NO_API),
     "engine/comm": (("engine/core/ids.h", "engine/core/status.h", "engine/comm/"), NO_API),
     "engine/host": (("engine/core/", "engine/comm/", "engine/host/"), NO_API),
+    "engine/model": (("engine/core/", "engine/model/", "kernels/"), NO_API),
+    "engine/data": (("engine/core/", "engine/data/"), NO_API),
+    "engine/trace": (("engine/core/", "engine/trace/"), NO_API),
+    "engine/train": (("engine/core/", "engine/comm/", "engine/host/", "engine/model/",
+                      "engine/trace/", "engine/train/", "kernels/"), NO_API),
     "engine": ((), NO_API),
     "capi": ((), API),
+    "kernels": (("kernels/",), NO_API),
     "bindings": (("bindings/",), API),
     "examples": (("examples/",), API),
 }

@@ -71,10 +71,13 @@ typedef int32_t rrfp_status;
 #define RRFP_ERR_TENSOR_MISMATCH (-110)
 /* Resources: -200 .. -299 */
 #define RRFP_ERR_NO_MEMORY (-200)
+#define RRFP_ERR_IO (-201)       /* a file cannot be read or written */
+#define RRFP_ERR_BAD_DATA (-202) /* a file is not what it should be */
 /* Channels: -300 .. -399 */
 #define RRFP_ERR_HEADER_MISMATCH (-300) /* ranks disagree about the step */
 /* Stages: -400 .. -499 */
 #define RRFP_ERR_STAGE_FAILED (-400) /* stage code reported a failure with rrfp_rank_fail */
+#define RRFP_ERR_NON_FINITE (-401)   /* a loss or a gradient is infinite or not a number */
 /* Engine: -500 .. -599 */
 #define RRFP_ERR_BAD_STATE (-500) /* the call does not fit what the handle is doing */
 #define RRFP_ERR_BUSY (-501)      /* another thread is inside a call on this rank */

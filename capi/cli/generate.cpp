@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// rrfp generate: continues a text with the weights of a checkpoint.
+#include <unistd.h>
+
+#include <limits>
+#include <memory>
+
+#include "capi/cli/checkpoint.h"
+#include "capi/cli/commands.h"
+#include "capi/cli/options.h"
+#include "capi/cli/pipeline.h"
+
+namespace rrfp::cli {
+namespace {
+
+struct GenerateCommand {
+  std::string checkpoint;
+  std::string prompt;
+  std::vector<int32_t> prompt_tokens;
+  int64_t tokens = 200;
+  double temperature = 1;
+  int32_t top_k = 0;
+  double top_p = 1;
+  uint64_t seed = 1;
+  int32_t context = 0;
+  bool json = false;
+};
+
+/// Makes bytes of a model harmless for a terminal: control characters other than newline and tab,
+/// also those that UTF-8 writes as two bytes, become question marks.
+class TerminalFilter {
+ public:
+  char operator()(char byte) {
+    const auto value = static_cast<unsigned char>(byte);
+    const bool is_control = (value < 0x20 && byte != '\n' && byte != '\t') || value == 0x7f ||
+                            (before_ == 0xc2 && value >= 0x80 && value < 0xa0);
+    before_ = value;
+    return is_control ? '?' : byte;
+  }
+
+ private:
+  unsigned char before_ = 0;
+};
+
+std::vector<int32_t> prompt_of(const GenerateCommand& command, const CheckpointInfo& checkpoint) {
+  const int32_t vocabulary = checkpoint.vocabulary();
+  if (command.prompt_tokens.empty()) {
+    if (!checkpoint.is_bytes()) {
+      bad_input("the model has a vocabulary of " + std::to_string(vocabulary) +
+                " tokens that are not bytes: give --prompt-tokens");
+    }
+    const std::string text = command.prompt.empty() ? "\n" : command.prompt;
+    std::vector<int32_t> tokens;
+    for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+    return tokens;
+  }
+  for (const int32_t token : command.prompt_tokens) {
+    if (token < 0 || token >= vocabulary) {
+      bad_input("--prompt-tokens has " + std::to_string(token) + ", expected numbers from 0 to " +
+                std::to_string(vocabulary - 1));
+    }
+  }
+  return command.prompt_tokens;
+}
+
+/// Draws and shows the tokens. Returns them.
+std::vector<int32_t> draw(const GenerateCommand& command, rrfp_generator* generator, bool is_bytes,
+                          Output& out) {
+  auto sampling = prepared(rrfp_sampling_init);
+  sampling.temperature = command.temperature;
+  sampling.top_k = command.top_k;
+  sampling.top_p = command.top_p;
+  sampling.seed = command.seed;
+  const bool is_terminal = out.is_terminal();
+  TerminalFilter filter;
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i < command.tokens && out.error() == 0; ++i) {
+    int32_t token = 0;
+    call(rrfp_generator_next, generator, &sampling, &token);
+    tokens.push_back(token);
+    if (command.json) continue;
+    if (is_bytes) {
+      const char byte = static_cast<char>(token);
+      out.write(std::string(1, is_terminal ? filter(byte) : byte));
+    } else {
+      out.write((i == 0 ? "" : " ") + std::to_string(token));
+    }
+  }
+  // A file gets the bytes of the model and nothing else.
+  if (!command.json && (is_terminal || !is_bytes)) out.write("\n");
+  return tokens;
+}
+
+int generate(const GenerateCommand& command) {
+  const CheckpointInfo checkpoint = describe_checkpoint(command.checkpoint);
+  const bool is_bytes = checkpoint.is_bytes();
+  const std::vector<int32_t> prompt = prompt_of(command, checkpoint);
+  const Model model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
+  auto wanted = prepared(rrfp_trainer_options_init);
+  set_log("generate", wanted);
+  const Trainer trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
+  call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
+       rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
+  const int32_t context = command.context > 0 ? command.context : checkpoint.context();
+  const Generator generator = create<Generator>(rrfp_generator_create, trainer.get(), context);
+  call(rrfp_generator_start, generator.get(), prompt.data(), prompt.size());
+
+  Output out(STDOUT_FILENO);
+  const std::vector<int32_t> tokens = draw(command, generator.get(), is_bytes, out);
+  if (command.json) {
+    Json result = {{"checkpoint", command.checkpoint},
+                   {"step", checkpoint.step},
+                   {"prompt_tokens", prompt},
+                   {"tokens", tokens}};
+    if (is_bytes) result["text"] = std::string(tokens.begin(), tokens.end());
+    out.write_json(result);
+  }
+  out.check();
+  return 0;
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, Run& run) {
+  CLI::App* const sub = app.add_subcommand("generate", "Continue a text.");
+  const auto command = std::make_shared<GenerateCommand>();
+  sub->add_option("--checkpoint", command->checkpoint,
+                  "a checkpoint, or a folder of them: the newest one")
+      ->type_name("DIR")
+      ->required();
+  CLI::Option* const prompt =
+      sub->add_option("--prompt", command->prompt, "the text to continue; none = a new line")
+          ->type_name("TEXT");
+  sub->add_option("--prompt-tokens", command->prompt_tokens, "the same as token ids, such as 1,2,3")
+      ->type_name("IDS")
+      ->delimiter(',')
+      ->excludes(prompt);
+  sub->add_option("--tokens", command->tokens, "tokens to draw")
+      ->capture_default_str()
+      ->type_name("N")
+      ->check(at_least(0));
+  sub->add_option("--temperature", command->temperature, "0 = always the most likely token")
+      ->capture_default_str()
+      ->type_name("X")
+      ->check(real(0, std::numeric_limits<double>::max()));
+  sub->add_option("--top-k", command->top_k, "draw from the k most likely tokens; 0 = from all")
+      ->capture_default_str()
+      ->type_name("K")
+      ->check(at_least(0));
+  sub->add_option("--top-p", command->top_p,
+                  "draw from the most likely tokens that have this probability together")
+      ->capture_default_str()
+      ->type_name("P")
+      ->check(real(0, 1));
+  sub->add_option("--seed", command->seed, "of the draws")->capture_default_str()->type_name("N");
+  sub->add_option("--context", command->context, "longest sequence that is attended to")
+      ->default_str("that of the model")
+      ->type_name("N")
+      ->check(at_least(1));
+  sub->add_flag("--json", command->json, "tokens and text as one JSON object");
+  sub->callback([command, &run] { run = [command] { return generate(*command); }; });
+}
+
+}  // namespace rrfp::cli

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi/cli/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "capi/cli/api.h"
+
+namespace rrfp::cli {
+
+std::string Settings::key_of(const std::string& name) {
+  std::string key = name.substr(name.find_first_not_of('-'));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+Json Settings::values() const {
+  Json values = Json::object();
+  for (const Item& item : items_) {
+    Json value = item.get();
+    if (value.is_number() && value < 0) continue;
+    values[item.key] = std::move(value);
+  }
+  return values;
+}
+
+void Settings::take_defaults(const Json& kept) {
+  if (!kept.is_object()) return;
+  for (const Item& item : items_) {
+    const auto found = kept.find(item.key);
+    if (found == kept.end() || item.option->count() > 0) continue;
+    try {
+      item.set(*found);
+    } catch (const Json::exception&) {
+      bad_input("the checkpoint has " + item.key + " = " + found->dump() +
+                ", which is no value of " + item.option->get_name());
+    }
+  }
+}
+
+void Settings::refuse_contradictions(const Json& kept) const {
+  for (const Item& item : items_) {
+    const auto found = kept.find(item.key);
+    if (found == kept.end() || item.option->count() == 0 || item.get() == *found) continue;
+    bad_input(item.option->get_name() + " " + item.get().dump() +
+              " contradicts the checkpoint, which has " + found->dump());
+  }
+}
+
+CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
+  std::string type;
+  for (const std::string& word : words) type += (type.empty() ? "" : "|") + word;
+  return option->type_name(type)->check(CLI::IsMember(words).description(""));
+}
+
+CLI::Validator real(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& text) {
+        double value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+                          value >= low && value <= high;
+        if (fits) return std::string();
+        if (high == std::numeric_limits<double>::max()) {
+          return format("%.100s is not a number from %g on", text.c_str(), low);
+        }
+        return format("%.100s is not a number from %g to %g", text.c_str(), low, high);
+      },
+      "");
+}
+
+CLI::Validator at_least(int64_t low) {
+  return CLI::Validator(
+      [low](std::string& text) {
+        int64_t value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && value >= low;
+        return fits ? std::string()
+                    : format("%.100s is not a whole number from %lld on", text.c_str(),
+                             static_cast<long long>(low));
+      },
+      "");
+}
+
+const std::vector<std::string>& known_hints() {
+  static const std::vector<std::string> names = {"gpipe", "1f1b", "bf", "bfw", "zb-h1"};
+  return names;
+}
+
+int32_t default_hidden(int32_t dim, bool swiglu) {
+  const int64_t wide = dim;
+  const int64_t hidden = swiglu ? (8 * wide + 23) / 24 * 8 : 4 * wide;
+  return hidden <= std::numeric_limits<int32_t>::max() ? static_cast<int32_t>(hidden) : 0;
+}
+
+void add_model_options(Settings& settings, ModelOptions& options) {
+  settings.add("--layers", options.layers, "transformer blocks")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--dim", options.dim, "width of the model")->type_name("N")->check(at_least(1));
+  settings.add("--heads", options.heads, "attention heads")->type_name("N")->check(at_least(1));
+  settings.add("--kv-heads", options.kv_heads, "heads of keys and values")
+      ->type_name("N")
+      ->default_str("HEADS")
+      ->check(at_least(1));
+  settings.add("--context", options.context, "tokens of a sample, and the longest sequence")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--hidden", options.hidden, "width of the feed-forward layers")
+      ->type_name("N")
+      ->default_str("4 DIM; with --swiglu 8/3 DIM")
+      ->check(at_least(1));
+  settings.add("--dropout", options.dropout, "share of elements dropped in training")
+      ->type_name("X")
+      ->check(real(0, 1));
+  settings.add_flag("--tied", options.tied, "the embedding is also the output layer");
+  settings.add_flag("--rotary", options.rotary, "rotary instead of learned positions");
+  settings.add_flag("--rms-norm", options.rms_norm, "RMS norm instead of layer norm");
+  settings.add_flag("--swiglu", options.swiglu, "SwiGLU instead of GELU");
+}
+
+void add_data_options(Settings& settings, DataOptions& options) {
+  settings.add("--data", options.paths, "files, and folders with all files below them")
+      ->type_name("PATH")
+      ->default_str("")
+      ->expected(1, -1);
+  choice(settings.add("--format", options.format,
+                      "what the files hold: bytes (any file), or token ids of 16 or 32 bits"),
+         {"bytes", "u16", "u32"});
+  settings.add("--vocabulary", options.vocabulary, "number of token ids; u16 and u32 only")
+      ->type_name("N")
+      ->default_str("")
+      ->check(at_least(1));
+  settings.add("--validation", options.validation, "share of the windows kept for validation")
+      ->type_name("SHARE")
+      ->check(real(0, 1));
+}
+
+void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
+  const std::string group = "Pipeline (changes speed and memory, not results)";
+  const auto add = [&app, &group](const char* name, auto& value, const char* help,
+                                  const char* type) {
+    return app.add_option(name, value, help)->capture_default_str()->type_name(type)->group(group);
+  };
+  std::string hints;
+  for (const std::string& name : known_hints()) hints += name + ", ";
+  add("--stages", options.stages, "pipeline stages", "N")->check(at_least(1));
+  add("--ranks", options.ranks, "threads that the stages are placed on", "N")
+      ->default_str("STAGES; for loop and v half of it")
+      ->check(at_least(1));
+  choice(add("--placement", options.placement, "which rank has which stage", ""),
+         {"linear", "loop", "v"});
+  add("--hint", options.hint, ("order of tasks: " + hints + "or a file of schedule text").c_str(),
+      "NAME|FILE");
+  choice(add("--order", options.order, "ready: first ready task in the order of the hint", ""),
+         {"ready", "strict"});
+  add("--cap", options.cap, "activations that a rank may hold at once", "SLOTS")
+      ->default_str("")
+      ->check(at_least(1));
+  add("--cap-bytes", options.cap_bytes, "the same in bytes", "BYTES")
+      ->default_str("")
+      ->check(at_least(1));
+  add("--hold", options.hold, "how long a task may wait for a better one, in thousandths of it",
+      "PERMILLE")
+      ->check(at_least(0));
+  app.add_flag("--recompute", options.recompute, "keep only what enters a block: less memory")
+      ->group(group);
+  choice(add("--partition", options.partition, "how the cost of blocks is known", ""),
+         {"measured", "estimated"});
+  choice(add("--wake", options.wake, "how a rank waits", ""), {"yield", "spin", "park"});
+  add("--delay-us", options.delay_us, "for tests: random delays of up to so many microseconds", "N")
+      ->check(at_least(0));
+}
+
+}  // namespace rrfp::cli

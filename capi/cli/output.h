@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Standard output and standard error, without the buffers and the exceptions of streams: a reader
+// that went away or a full disk must not end a run before its checkpoint is written.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace rrfp::cli {
+
+/// Keeps the order of the keys, for people who read the lines.
+using Json = nlohmann::ordered_json;
+
+class Output {
+ public:
+  explicit Output(int descriptor) : descriptor_(descriptor) {}
+
+  /// Writes all of it. After a failure nothing more is written and error() is set.
+  void write(std::string_view text);
+  /// One JSON object as one line. Texts that are not UTF-8 are mended, numbers that are not finite
+  /// become null.
+  void write_json(const Json& object);
+
+  /// 0, or the errno of the failure.
+  [[nodiscard]] int error() const { return error_; }
+  /// Throws Failure if something could not be written.
+  void check() const;
+  [[nodiscard]] bool is_terminal() const;
+  /// Columns of the terminal, at most 80.
+  [[nodiscard]] int columns() const;
+
+ private:
+  int descriptor_;
+  int error_ = 0;
+};
+
+/// printf into a string, for short texts only.
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
+
+/// Prints "rrfp COMMAND: TEXT" on standard error.
+void complain(std::string_view command, std::string_view text);
+
+}  // namespace rrfp::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From options to the objects of the library.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "capi/cli/api.h"
+#include "capi/cli/options.h"
+
+namespace rrfp::cli {
+
+/// What trainer options point to while a trainer is made.
+struct PipelineParts {
+  Hint hint;
+  std::vector<int32_t> first_blocks;
+};
+
+/// Fills in the pipeline part of `out`.
+///   sample   one microbatch, for measuring the blocks
+void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
+                  std::span<const rrfp_tensor> sample, PipelineParts& parts,
+                  rrfp_trainer_options& out);
+
+/// Warnings of the library go to standard error; `command` must be static memory.
+void set_log(const char* command, rrfp_trainer_options& out);
+
+/// The options as the library wants them, after the checks whose texts name this command's options.
+rrfp_gpt_options gpt_options(const ModelOptions& options, int32_t vocabulary);
+
+/// Opens the files. `seed` is that of the order of the samples.
+Data open_data(const DataOptions& options, int32_t context, uint64_t seed);
+rrfp_data_info info_of(const rrfp_data* data);
+
+}  // namespace rrfp::cli

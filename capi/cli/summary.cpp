@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of a training run, for people and for programs.
+#include <array>
+
+#include "capi/cli/train.h"
+
+namespace rrfp::cli {
+namespace {
+
+struct TimeShare {
+  const char* key;
+  const char* name;
+  int64_t ns;
+};
+
+std::array<TimeShare, 6> time_shares(const rrfp_train_report& sums) {
+  return {{{"computing", "computing", sums.busy_ns},
+           {"input", "waiting for input", sums.wait_input_ns},
+           {"memory", "held back by memory", sums.wait_memory_ns},
+           {"credit", "waiting for credit", sums.wait_credit_ns},
+           {"policy", "held by policy", sums.wait_policy_ns},
+           {"engine", "engine", sums.other_ns}}};
+}
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+double idle_share(const rrfp_train_report& sums) {
+  return share(sums.total_ns - sums.busy_ns, sums.total_ns);
+}
+
+double tokens_per_s(const RunResult& result, const TrainOptions& options) {
+  const auto samples =
+      static_cast<double>(result.step - result.first_step) * options.training.batch;
+  return result.seconds > 0 ? samples * options.model.context / result.seconds : 0;
+}
+
+double mebibytes(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+std::string row(const char* name, const std::string& value) {
+  return format("%-22s", name) + value + "\n";
+}
+
+template <class T>
+Json json_or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json() : Json(text);
+}
+
+}  // namespace
+
+Json summary_json(const RunResult& result, const TrainOptions& options,
+                  const rrfp_data_info& data) {
+  Json times = Json::object();
+  for (const TimeShare& each : time_shares(result.sums)) {
+    times[each.key] = share(each.ns, result.sums.total_ns);
+  }
+  return {{"summary", true},
+          {"steps", result.step},
+          {"loss", json_or_null(result.loss)},
+          {"val_loss", result.evaluation ? Json(result.evaluation->loss) : Json()},
+          {"unigram_entropy", data.unigram_entropy},
+          {"tokens_per_s", tokens_per_s(result, options)},
+          {"idle_share", idle_share(result.sums)},
+          {"time_shares", times},
+          {"peak_bytes", result.sums.state_bytes + result.sums.tensor_bytes_peak},
+          {"weights_sha256", result.weights_sha256},
+          {"checkpoint", text_or_null(result.checkpoint)},
+          {"trace", text_or_null(result.trace)}};
+}
+
+std::string summary_text(const RunResult& result, const TrainOptions& options,
+                         const rrfp_data_info& data) {
+  const rrfp_train_report& sums = result.sums;
+  std::string steps = std::to_string(result.step);
+  if (result.step < options.training.steps) {
+    steps += " of " + std::to_string(options.training.steps);
+  }
+  if (result.first_step > 0) steps += ", resumed at " + std::to_string(result.first_step);
+  std::string text = row("steps", steps);
+  if (result.loss) text += row("loss", format("%.4f nats per token", *result.loss));
+  if (result.evaluation) {
+    text += row("validation loss",
+                format("%.4f nats per token, over %lld samples", result.evaluation->loss,
+                       static_cast<long long>(result.evaluation->samples)));
+  }
+  text += row("unigram entropy", format("%.4f nats per token", data.unigram_entropy));
+  if (result.step > result.first_step) {
+    text += row("tokens per second", format("%.0f", tokens_per_s(result, options)));
+    text += row("idle", format("%.1f %%", 100 * idle_share(sums)));
+    text += "time of the ranks\n";
+    for (const TimeShare& each : time_shares(sums)) {
+      text += row((std::string("  ") + each.name).c_str(),
+                  format("%5.1f %%", 100 * share(each.ns, sums.total_ns)));
+    }
+    text += row("peak memory",
+                format("%.1f MiB: weights and optimizer %.1f, activations and messages %.1f",
+                       mebibytes(sums.state_bytes + sums.tensor_bytes_peak),
+                       mebibytes(sums.state_bytes), mebibytes(sums.tensor_bytes_peak)));
+  }
+  text += row("weights sha256", result.weights_sha256);
+  if (!result.checkpoint.empty()) text += row("checkpoint", result.checkpoint);
+  if (!result.trace.empty())
+    text += row("timeline", result.trace + " (open it in ui.perfetto.dev)");
+  return text;
+}
+
+}  // namespace rrfp::cli

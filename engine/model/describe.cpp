@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "engine/model/op_rules.h"
+
+namespace rrfp::model {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json shape_json(const Shape& shape) {
+  const std::span<const int64_t> extents = shape.extents();
+  return std::vector<int64_t>(extents.begin(), extents.end());
+}
+
+template <class Id>
+Json ids_json(const std::vector<Id>& ids) {
+  Json list = Json::array();
+  for (Id id : ids) list.push_back(id.value);
+  return list;
+}
+
+}  // namespace
+
+std::string describe(const Graph& graph) {
+  Json json;
+  json["recipe"] = graph.recipe.empty() ? Json() : Json::parse(graph.recipe);
+  for (ValueId input : graph.inputs()) {
+    const Value& value = graph.value(input);
+    json["inputs"].push_back({{"name", value.name},
+                              {"value", input.value},
+                              {"type", value.type == ValueType::kI32 ? "i32" : "f32"},
+                              {"shape", shape_json(value.shape)}});
+  }
+  for (const Parameter& parameter : graph.parameters()) {
+    json["parameters"].push_back({{"name", parameter.name},
+                                  {"shape", shape_json(parameter.shape)},
+                                  {"frozen", parameter.frozen}});
+  }
+  for (const Block& block : graph.blocks()) {
+    json["blocks"].push_back(
+        {{"name", block.name}, {"recompute", block.recompute}, {"operations", Json::array()}});
+  }
+  for (const Op& op : graph.ops()) {
+    json["blocks"][op.block.index()]["operations"].push_back(
+        {{"op", rules(op).name},
+         {"inputs", ids_json(op.inputs)},
+         {"parameters", ids_json(op.parameters)},
+         {"value", op.output.value},
+         {"shape", shape_json(graph.value(op.output).shape)}});
+  }
+  json["loss"] = graph.loss().value;
+  json["output"] = graph.output().value;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace rrfp::model

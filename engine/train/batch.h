@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The data of a step, and what is computed from its shapes once.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/model/layout.h"
+
+namespace rrfp::train {
+
+/// One input of one microbatch. The memory is the caller's; f32 or i32, as the model says.
+struct InputArray {
+  model::Shape shape;
+  model::ValueType type = model::ValueType::kF32;
+  const void* data = nullptr;
+};
+
+struct Batch {
+  int32_t microbatches = 0;
+  int32_t rounds = 1;
+  bool keep_gradients = false;
+  /// [microbatch][input of the model], row by row.
+  std::span<const InputArray> inputs;
+  /// Empty, or by microbatch.
+  std::span<const double> loss_factors;
+};
+
+/// All that follows from the shapes of one microbatch, for every stage.
+struct ShapePlan {
+  std::vector<model::Shape> inputs;
+  std::vector<model::Shape> values;
+  std::vector<model::Layout> layouts;     // by stage
+  std::vector<int64_t> activation_bytes;  // by stage: from F to the end of the backward pass
+};
+
+/// Keeps plans by input shapes. Training repeats few of them.
+class ShapePlans {
+ public:
+  static constexpr size_t kPlansMax = 256;
+
+  ShapePlans(const model::Graph& graph, const std::vector<model::Program>& programs,
+             const kernels::Kernels& kernels)
+      : graph_(graph), programs_(programs), kernels_(kernels) {}
+
+  /// The plan for one microbatch; shared, since the cache forgets the oldest beyond kPlansMax.
+  /// Allocates only for shapes that it does not have.
+  core::Status find(std::span<const InputArray> inputs, std::shared_ptr<const ShapePlan>& out);
+
+ private:
+  core::Status make(std::span<const InputArray> inputs, std::shared_ptr<const ShapePlan>& out);
+
+  const model::Graph& graph_;
+  const std::vector<model::Program>& programs_;
+  const kernels::Kernels& kernels_;
+  std::deque<std::shared_ptr<const ShapePlan>> plans_;
+};
+
+/// Which ids the integer inputs of a model may have, found from the operations that read them.
+class InputChecks {
+ public:
+  explicit InputChecks(const model::Graph& graph);
+
+  /// kTensorMismatch (type, null), kOutOfRange: names the microbatch, the input and the position.
+  [[nodiscard]] core::Status check(int32_t microbatch, std::span<const InputArray> inputs,
+                                   const ShapePlan& plan) const;
+
+ private:
+  struct Limit {
+    int32_t input = 0;
+    model::ParameterId table;   // ids are rows of it,
+    model::ValueId logits;      // or classes of these
+    int32_t ignore_index = -1;  // also allowed, with logits
+  };
+  const model::Graph& graph_;
+  std::vector<Limit> limits_;
+};
+
+/// How many elements of the loss of a microbatch count: all, or for a cross-entropy those whose
+/// target is not ignored.
+[[nodiscard]] int64_t loss_weight(const model::Graph& graph, std::span<const InputArray> inputs,
+                                  const ShapePlan& plan);
+
+}  // namespace rrfp::train
