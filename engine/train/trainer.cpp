@@ -2,7 +2,6 @@
 #include "engine/train/trainer.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <filesystem>
 
@@ -22,6 +21,10 @@ using core::Status;
 
 namespace {
 
+// Powers of two within which a scaled loss stays an ordinary f32 number.
+constexpr double kLossScaleMin = 0x1p-64;
+constexpr double kLossScaleMax = 0x1p64;
+
 Status check(const TrainerOptions& o) {
   constexpr int32_t kTraceStepsMax = 1 << 16;
   if (o.stages < 1) {
@@ -34,9 +37,10 @@ Status check(const TrainerOptions& o) {
                                         std::to_string(o.stages) + " stages"};
   }
   const double scale = o.loss_scale;
-  if (scale != 0 && !(scale > 0 && std::isfinite(scale) && std::exp2(std::ilogb(scale)) == scale)) {
-    return {Code::kInvalidArgument,
-            "loss_scale is " + std::to_string(scale) + "; expected 0 or a power of two"};
+  const bool in_range = scale >= kLossScaleMin && scale <= kLossScaleMax;
+  if (scale != 0 && !(in_range && std::exp2(std::ilogb(scale)) == scale)) {
+    return {Code::kInvalidArgument, "loss_scale is " + std::to_string(scale) +
+                                        "; expected 0 or a power of two, 2^-64 to 2^64"};
   }
   const auto at_least_0 = [](const char* what, int64_t value) -> Status {
     if (value >= 0) return {};
@@ -270,6 +274,7 @@ Status Trainer::recover() {
     rank->worker->forget();
   }
   if (Status s = pipeline_->reset(); !s.ok()) return s;
+  if (!job_.training) return why;  // an evaluation leaves gradients alone
   for (size_t p = 0; p < weights_->count(); ++p) weights_->clear_gradient(p, *setting_.kernels);
   return why;
 }
@@ -293,17 +298,17 @@ Status Trainer::step(const Batch& batch, TrainReport& out) {
       ++good_steps_;
       const int64_t growth = options_.loss_scale_growth;
       if (options_.loss_scale > 0 && growth > 0 && good_steps_ >= growth) {
-        loss_scale_ *= 2;
+        loss_scale_ = std::min(loss_scale_ * 2, kLossScaleMax);
         good_steps_ = 0;
       }
     } else {
-      if (options_.loss_scale > 0) loss_scale_ /= 2;
+      if (options_.loss_scale > 0) loss_scale_ = std::max(loss_scale_ / 2, kLossScaleMin);
       good_steps_ = 0;
     }
   }
   if (stop && job_.update) {
     return {Code::kNonFinite,
-            "step " + std::to_string(steps_) + ": the loss or the norm of the gradients (" +
+            "step " + std::to_string(steps_ + 1) + ": the loss or the norm of the gradients (" +
                 std::to_string(verdict_.norm) + ") is not finite; weights are as before the step"};
   }
   fill_report(out, begin_ns);
