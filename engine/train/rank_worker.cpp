@@ -69,7 +69,8 @@ Status RankWorker::run(const Round& round, host::StepReport& report) {
 }
 
 Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
-  const int64_t begin_ns = timeline_.enabled() ? comm::now_ns() : 0;
+  const bool recorded = round.training && timeline_.enabled();
+  const int64_t begin_ns = recorded ? comm::now_ns() : 0;
   ticket_ = task.ticket;
   Status status;
   try {
@@ -82,7 +83,7 @@ Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
     return std::move(status).at(host_.id(), task.task);
   }
   delay();
-  if (timeline_.enabled()) {
+  if (recorded) {
     const core::MicrobatchId microbatch(round.first_microbatch + task.task.microbatch.value);
     timeline_.add({.kind = static_cast<trace::SpanKind>(task.task.kind),
                    .stage = task.task.stage,

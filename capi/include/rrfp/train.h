@@ -272,7 +272,7 @@ typedef struct rrfp_trainer_options {
   double clip_norm;     /* gradients are scaled down to this global norm; 0 = not */
   rrfp_reduction reduction;
   rrfp_non_finite non_finite;
-  /* The loss is multiplied by this (a power of two) before backward, and gradients divided by it; a
+  /* The loss is multiplied by this (a power of two, 2^-64 to 2^64) before backward, and gradients divided by it; a
    * step that is skipped halves it, loss_scale_growth good steps double it. 0 = off. */
   double loss_scale;
   int64_t loss_scale_growth; /* 0 = never grows */
@@ -379,7 +379,7 @@ RRFP_API rrfp_status rrfp_trainer_weights_sha256(rrfp_trainer *trainer, char *bu
                                                  size_t capacity, size_t *out_size,
                                                  rrfp_error *error);
 
-/* Writes the timeline of the last steps (trace_steps) as a trace event file, which Perfetto and
+/* Writes the timeline of the last training steps (trace_steps) as a trace event file, which Perfetto and
  * chrome://tracing open. The file appears under its name once it is complete. */
 RRFP_API rrfp_status rrfp_trainer_write_trace(rrfp_trainer *trainer, const char *path,
                                               rrfp_error *error);
@@ -412,7 +412,9 @@ typedef uint32_t rrfp_load_flags;
 RRFP_API rrfp_status rrfp_trainer_load(rrfp_trainer *trainer, const char *path,
                                        rrfp_load_flags flags, uint64_t *out_position,
                                        rrfp_error *error);
-/* The state.json of a checkpoint, or of the newest one in a folder of them. Text out: see
+/* The state.json of a checkpoint, or of the newest one in a folder of them: a JSON object with, among
+ * others, "step", "position", "seed", "optimizer", "model" (for a GPT an object with the fields of
+ * rrfp_gpt_options by name, flags as booleans) and "user" (user_json). Text out: see
  * rrfp_hint_to_text. */
 RRFP_API rrfp_status rrfp_checkpoint_describe(const char *path, char *buffer, size_t capacity,
                                               size_t *out_size, rrfp_error *error);
@@ -480,8 +482,8 @@ typedef struct rrfp_sampling {
   uint32_t struct_size;
   int32_t top_k;      /* only the k most likely tokens; 0 = all */
   double temperature; /* _init: 1; 0 = always the most likely token */
-  double top_p; /* only the most likely tokens that together have this probability; _init: 1 */
-  uint64_t seed;
+  double top_p;  /* only the most likely tokens that together have this probability; _init: 1 */
+  uint64_t seed; /* a draw is a function of this and of how many came before it since start */
 } rrfp_sampling;
 
 RRFP_API void rrfp_sampling_init(rrfp_sampling *sampling);
