@@ -121,7 +121,7 @@ for _ in {1..200}; do
 done >text
 output=$(timeout 120 ./train_gpt text 30) || fail "train_gpt: exit status $?"
 loss=$(sed -n 's/^validation loss //p' <<<"$output")
-# Guessing among 256 bytes costs 5.55 nats; less than 28 of them occur in the text.
+# Guessing among 256 bytes costs 5.55 nats, among the 30 that occur in the text 3.4.
 awk -v loss="$loss" 'BEGIN { exit !(loss > 0 && loss < 3.3) }' ||
   fail "train_gpt has learned nothing: $output"
 status=0

@@ -329,6 +329,7 @@ rrfp_status rrfp_trainer_write(rrfp_trainer* trainer, int32_t parameter, rrfp_sl
     float* array = nullptr;
     if (Status s = find_array(t, parameter, slot, count, array); !s.ok()) return s;
     std::copy_n(data, count, array);
+    if (slot == RRFP_SLOT_GRADIENT) t.gradients_changed();
     return {};
   });
 }

@@ -12,15 +12,15 @@ using core::Status;
 namespace {
 
 Status check(const GptOptions& o) {
-  const auto positive = [](const char* name, int32_t value) -> Status {
-    constexpr int32_t kMost = 1 << 24;
-    if (value >= 1 && value <= kMost) return {};
+  constexpr int32_t kLayersMax = 1 << 16;  // each adds up to 14 values: fewer than Graph::kCountMax
+  const auto positive = [](const char* name, int32_t value, int32_t most = 1 << 24) -> Status {
+    if (value >= 1 && value <= most) return {};
     return {Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +
-                                        "; expected 1 to " + std::to_string(kMost)};
+                                        "; expected 1 to " + std::to_string(most)};
   };
   if (Status s = positive("vocabulary", o.vocabulary); !s.ok()) return s;
   if (Status s = positive("context", o.context); !s.ok()) return s;
-  if (Status s = positive("layers", o.layers); !s.ok()) return s;
+  if (Status s = positive("layers", o.layers, kLayersMax); !s.ok()) return s;
   if (Status s = positive("dim", o.dim); !s.ok()) return s;
   if (Status s = positive("heads", o.heads); !s.ok()) return s;
   if (o.dim % o.heads != 0) {
@@ -63,7 +63,7 @@ class Builder {
       x = add({.kind = OpKind::kPositions, .inputs = {x}, .parameters = {positions}});
     }
     x = dropout(x);
-    for (int32_t layer = 0; layer < o_.layers; ++layer) {
+    for (int32_t layer = 0; status_.ok() && layer < o_.layers; ++layer) {
       const std::string name = "layers." + std::to_string(layer);
       begin_block(name);
       x = join(x, attention(norm(x, name + ".attention_norm"), name + ".attention"));

@@ -205,7 +205,7 @@ Status RankWorker::make_tensor(ValueId value, Tensor& out) {
 void RankWorker::bind_inputs(const Round& round, const Task& task) {
   const model::Program& program = setting_.programs[task.stage.index()];
   const std::span<const ValueId> inputs = setting_.graph.inputs();
-  const auto row = static_cast<size_t>(round.first_microbatch + task.microbatch.value);
+  const auto row = static_cast<size_t>(round.first_microbatch) + task.microbatch.index();
   for (size_t k = 0; k < inputs.size(); ++k) {
     const int32_t slot = program.value_slot[inputs[k].index()];
     if (slot == kNoSlot) continue;

@@ -63,7 +63,7 @@ class RankWorker {
   };
 
   core::Status run_task(const Round& round, const host::TaskInfo& task);
-  core::Status compute(const Round& round, const host::TaskInfo& task);
+  core::Status compute(const Round& round, const host::TaskInfo& info);
   core::Status bind_memory(const core::Task& task, const model::Layout& layout, Frame& frame);
   core::Status allocate(int64_t floats, float*& out, comm::Buffer** keep);
   void bind_inputs(const Round& round, const core::Task& task);

@@ -242,7 +242,8 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     round.losses = losses_.data();
     for (size_t s = 0; s < setting_.programs.size(); ++s) {
       for (int32_t i = 0; i < in_round; ++i) {
-        const ShapePlan& plan = *plans_[static_cast<size_t>(round.first_microbatch + i)];
+        const ShapePlan& plan =
+            *plans_[static_cast<size_t>(round.first_microbatch) + static_cast<size_t>(i)];
         shape.activation_bytes.push_back(plan.activation_bytes[s]);
       }
     }
@@ -374,9 +375,12 @@ Status Trainer::write_trace(const std::string& path) const {
   if (options_.trace_steps == 0) {
     return {Code::kBadState, "no timeline was kept; set trace_steps when the trainer is made"};
   }
+  const std::filesystem::path file(path);
+  if (!file.has_filename()) {
+    return {Code::kInvalidArgument, "path is \"" + path + "\"; expected the name of a file"};
+  }
   std::vector<trace::RankTimeline> timelines;
   for (const auto& rank : ranks_) timelines.push_back(rank->timeline);
-  const std::filesystem::path file(path);
   const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
   return replace_file(folder, file.filename().string(), trace::to_trace_events(timelines));
 }

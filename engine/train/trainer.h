@@ -89,6 +89,9 @@ class Trainer {
   [[nodiscard]] std::string weights_sha256() const;
   core::Status write_trace(const std::string& path) const;
 
+  /// The caller has changed a gradient; the next step must begin with none.
+  void gradients_changed() { gradients_kept_ = true; }
+
   core::Status save(const std::string& root, uint64_t position, const std::string& user_json,
                     int32_t keep) const;
   core::Status load(const std::string& path, bool weights_only, uint64_t& position);

@@ -2,6 +2,8 @@
 #include "engine/train/weights.h"
 
 #include <algorithm>
+#include <array>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <numbers>
@@ -17,7 +19,7 @@ using model::OpId;
 namespace {
 
 constexpr int64_t kAlignFloats = 16;  // 64 bytes
-constexpr const char* kMomentNames[] = {"moment1", "moment2"};
+constexpr std::array kMomentNames = {"moment1", "moment2"};
 
 int64_t aligned(int64_t floats) {
   return (floats + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
@@ -157,6 +159,7 @@ std::vector<NamedTensor> Weights::weight_tensors_in(const AlignedFloats& of) con
 }
 
 std::vector<NamedTensor> Weights::moment_tensors_in(const AlignedFloats& of) const {
+  assert(moments_ <= kMomentNames.size());
   std::vector<NamedTensor> tensors;
   for (size_t p = 0; p < entries_.size(); ++p) {
     if (!trained(p)) continue;

@@ -12,7 +12,9 @@ import header as public_header
 
 CAPI = pathlib.Path(__file__).resolve().parents[2] / "capi"
 NODE = "RRFP_0"
-NEEDED = {"libstdc++.so", "libgcc_s.so", "libc.so", "libm.so"}
+# The last three are for training: vector instructions, products of matrices, checksums.
+NEEDED = {"libstdc++.so", "libgcc_s.so", "libc.so", "libm.so", "libhwy.so", "libopenblas.so",
+          "libcrypto.so"}
 
 
 def output(*command):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the public headers name besides functions: integer types, structs with their fields,
- * constants. snapshot_test.py checks that nothing of the headers is missing here. The numbers of the
+ * constants. snapshot_test.py checks that nothing of them is missing here. The numbers of the
  * release are left out: they are not layout, and the version test looks at them.
  */
 #ifndef RRFP_TESTS_ABI_PUBLIC_NAMES_H

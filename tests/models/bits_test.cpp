@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(EveryModel, Bits,
                                                  RRFP_GPT_TIED | RRFP_GPT_ROTARY |
                                                      RRFP_GPT_RMS_NORM | RRFP_GPT_SWIGLU,
                                                  0.1}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& p) { return std::string(p.param.name); });
 
 // A value that several later stages read travels from reader to reader, so that its gradient adds
 // up in one order.

@@ -215,7 +215,7 @@ TEST_P(Gradients, EqualFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryOperation, Gradients, testing::ValuesIn(kCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& p) { return std::string(p.param.name); });
 
 TEST(GradientsOfLosses, CrossEntropyEqualsFiniteDifferences) {
   Builder b;
