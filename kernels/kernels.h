@@ -73,8 +73,8 @@ struct RandomKey {
 
 struct AdamWStep {
   float lr = 0;
-  float beta1 = 0;
-  float beta2 = 0;
+  double beta1 = 0;
+  double beta2 = 0;
   float epsilon = 0;
   float weight_decay = 0;
   float gradient_scale = 1;  // applied to the gradient first

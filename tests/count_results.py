@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the test cases of a run of `meson test`: prints "PASSED FAILED" on standard output.
 
-    count_results.py BUILD_DIR [--suite NAME]
+    count_results.py BUILD_DIR [--suite NAME]...
 
 Each case of a GoogleTest program counts by itself, any other test as one. Whatever did not run to a
 pass has failed: a test that meson lists but did not run, a time-out, a crash, a skipped or disabled
@@ -22,13 +22,13 @@ import sys
 SHOWN_LINES_MAX = 60
 
 
-def listed_tests(build_dir, suite):
+def listed_tests(build_dir, suites):
     """The names, with repetitions, of the tests that should have run."""
     result = subprocess.run(["meson", "introspect", build_dir, "--tests"], check=True,
                             stdout=subprocess.PIPE, text=True)
     tests = json.loads(result.stdout)
-    if suite:
-        tests = [t for t in tests if any(s.split(":")[-1] == suite for s in t["suite"])]
+    if suites:
+        tests = [t for t in tests if {s.split(":")[-1] for s in t["suite"]} & set(suites)]
     return [t["name"] for t in tests]
 
 
@@ -73,7 +73,7 @@ def show(title, result):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build_dir")
-    parser.add_argument("--suite")
+    parser.add_argument("--suite", action="append")
     arguments = parser.parse_args()
 
     passed = failed = 0

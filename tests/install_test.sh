@@ -64,7 +64,7 @@ outside=$(find "$work/stage" ! -type d ! -path "$work/stage$prefix/*")
 
 echo "release build into a prefix of its own"
 prefix=$work/prefix
-meson setup "$work/build" "$source_dir" --prefix="$prefix" --libdir=lib --buildtype=release \
+meson setup "$work/build" "$source_dir" --prefix="$prefix" --libdir=lib --buildtype=release -Doptimization=1 \
   --wrap-mode=nodownload -Dtests=false -Dwerror=true >"$work/log" 2>&1 || { cat "$work/log" && fail "setup"; }
 ninja -C "$work/build" -j "$(nproc)" >"$work/log" 2>&1 || { cat "$work/log" && fail "compile"; }
 meson install -C "$work/build" --no-rebuild --quiet

@@ -101,6 +101,11 @@ Status read_batch(const rrfp_batch* batch, size_t inputs, std::vector<train::Inp
   out.microbatches = b.microbatches;
   out.rounds = b.rounds == 0 ? 1 : b.rounds;
   out.keep_gradients = (b.flags & RRFP_BATCH_KEEP_GRADIENTS) != 0;
+  if (b.random_step < 0 || b.random_step > UINT32_MAX) {
+    return {Code::kInvalidArgument, "random_step is " + std::to_string(b.random_step) +
+                                        "; expected 0 to " + std::to_string(UINT32_MAX)};
+  }
+  out.random_step = b.random_step;
   out.inputs = arrays;
   out.loss_factors = {b.loss_factors,
                       b.loss_factors != nullptr ? static_cast<size_t>(b.microbatches) : 0};
@@ -287,6 +292,27 @@ rrfp_status rrfp_trainer_cancel(rrfp_trainer* trainer, rrfp_error* error) {
 }
 
 // --- Looking
+
+void rrfp_trainer_info_init(rrfp_trainer_info* info) {
+  init(info);
+}
+
+rrfp_status rrfp_trainer_get_info(rrfp_trainer* trainer, rrfp_trainer_info* out,
+                                  rrfp_error* error) {
+  return guard_trainer(trainer, error, [&](train::Trainer& t) -> Status {
+    if (out == nullptr) return null_argument("out");
+    if (Status s = check_size(out, "rrfp_trainer_info"); !s.ok()) return s;
+    rrfp_trainer_info info = {};
+    info.stages = static_cast<int32_t>(t.first_blocks().size());
+    info.ranks = t.rank_count();
+    info.parameters = static_cast<int32_t>(t.weights().count());
+    info.steps = t.steps();
+    info.updates = t.updates();
+    info.seed = t.seed();
+    store(info, out);
+    return {};
+  });
+}
 
 rrfp_status rrfp_trainer_rank_report(rrfp_trainer* trainer, int32_t rank, rrfp_step_report* out,
                                      rrfp_error* error) {

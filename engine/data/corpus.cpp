@@ -137,8 +137,7 @@ uint64_t Corpus::training_window(uint64_t index) const {
 
 void Corpus::sample(Split split, uint64_t position, std::span<int32_t> tokens,
                     std::span<int32_t> targets) const {
-  const auto context = static_cast<size_t>(context_);
-  assert(tokens.size() == context && targets.size() == context);
+  assert(tokens.size() == static_cast<size_t>(context_) && targets.size() == tokens.size());
   uint64_t window = 0;
   if (split == Split::kTrain) {
     const Permutation order(training_windows_, seed_, position / training_windows_);

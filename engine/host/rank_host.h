@@ -214,13 +214,12 @@ class RankHost {
     core::RankId to;
     comm::Message message;
   };
-  std::vector<Queued> outbox_;           // sends for which there was no room, oldest first
-  std::vector<bool> full_;               // by rank, while the outbox is flushed
-  core::RankId gone_seen_;               // a peer that was gone when a message of it was missing
-  std::vector<core::RankId> awaited_;    // peers that have not begun this step
-  std::vector<comm::Message> early_;     // messages of steps that have not begun here
-  std::vector<comm::Message> replayed_;  // those of this step, while they are handled
-  std::vector<core::Command> orders_;    // of the core, while they are obeyed
+  std::vector<Queued> outbox_;         // sends for which there was no room, oldest first
+  std::vector<bool> full_;             // by rank, while the outbox is flushed
+  core::RankId gone_seen_;             // a peer that was gone when a message of it was missing
+  std::vector<core::RankId> awaited_;  // peers that have not begun this step
+  std::vector<comm::Message> early_;   // messages of steps that have not begun here
+  std::vector<core::Command> orders_;  // of the core, while they are obeyed
 
   StepReport report_;
   uint32_t events_ = 0;

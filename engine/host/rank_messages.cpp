@@ -123,13 +123,14 @@ Status RankHost::feed(const core::Event& event) {
 }
 
 Status RankHost::replay_early() {
-  replayed_.swap(early_);  // handling a message may keep it once more
+  std::vector<Message> early;
+  early.swap(early_);  // handling a message may keep it once more
   Status status;
   size_t next = 0;
-  while (status.ok() && next < replayed_.size()) status = handle(replayed_[next++]);
-  early_.insert(early_.end(), replayed_.begin() + static_cast<std::ptrdiff_t>(next),
-                replayed_.end());
-  replayed_.clear();
+  while (status.ok() && next < early.size()) status = handle(early[next++]);
+  early.erase(early.begin(), early.begin() + static_cast<std::ptrdiff_t>(next));
+  early.insert(early.begin(), early_.begin(), early_.end());
+  early_.swap(early);  // also keeps the memory, so that steps allocate nothing
   return status;
 }
 

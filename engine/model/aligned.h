@@ -11,6 +11,12 @@
 
 namespace rrfp::model {
 
+/// The next number of floats that ends at an aligned place.
+[[nodiscard]] constexpr int64_t aligned_floats(int64_t floats) {
+  constexpr int64_t kStep = 16;  // 64 bytes
+  return (floats + kStep - 1) / kStep * kStep;
+}
+
 class AlignedFloats {
  public:
   static constexpr std::align_val_t kAlignment{64};

@@ -23,6 +23,14 @@ Json ids_json(const std::vector<Id>& ids) {
 
 }  // namespace
 
+bool is_storable_name(const std::string& name) {
+  try {
+    return name != "__metadata__" && !Json(name).dump().empty();
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 std::string describe(const Graph& graph) {
   Json json;
   json["recipe"] = graph.recipe.empty() ? Json() : Json::parse(graph.recipe);

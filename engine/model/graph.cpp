@@ -80,6 +80,11 @@ Status Graph::add_input(std::string name, ValueType type, const Shape& shape, Va
 
 Status Graph::add_parameter(Parameter parameter, ParameterId& out) {
   if (Status s = check_count("parameters", parameters_.size()); !s.ok()) return s;
+  if (!is_storable_name(parameter.name)) {
+    return {Code::kInvalidArgument,
+            "the name of parameter " + std::to_string(parameters_.size()) +
+                " cannot be kept in a checkpoint; expected UTF-8 and not \"__metadata__\""};
+  }
   if (parameter.name.empty()) return {Code::kInvalidArgument, "the name of a parameter is empty"};
   if (parameter_names_.contains(parameter.name)) {
     return {Code::kInvalidArgument, "a parameter named \"" + parameter.name + "\" exists already"};
@@ -132,6 +137,9 @@ Status Graph::add_op(Op op, ValueId& out) {
     value.wants_gradient = value.wants_gradient || !parameter(id).frozen;
   }
   if (Status s = found->infer(*this, op, shapes, value.shape); !s.ok()) return s;
+  if (Status s = check_shape("the output of " + describe(*this, op), value.shape, true); !s.ok()) {
+    return s;
+  }
   value.producer = OpId::of(ops_.size());
   out = ValueId::of(values_.size());
   op.output = out;
@@ -158,9 +166,16 @@ Status Graph::set_output(ValueId value) {
   return {};
 }
 
-Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out) const {
+Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out,
+                    const std::vector<bool>* needed) const {
+  const auto is_needed = [&](size_t op) { return needed == nullptr || (*needed)[op]; };
+  std::vector<bool> read(values_.size(), needed == nullptr);
+  for (size_t k = 0; k < ops_.size(); ++k) {
+    for (ValueId input : ops_[k].inputs) read[input.index()] = read[input.index()] || is_needed(k);
+  }
   out.assign(values_.size(), {});
   for (size_t k = 0; k < inputs_.size(); ++k) {
+    if (!read[inputs_[k].index()]) continue;
     const Value& input = value(inputs_[k]);
     const Shape& given = input_shapes[k];
     const Status fits = check_shape("input \"" + input.name + "\"", given, false);
@@ -171,7 +186,9 @@ Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out
     out[inputs_[k].index()] = given;
   }
   std::vector<Shape> shapes;
-  for (const Op& op : ops_) {
+  for (size_t k = 0; k < ops_.size(); ++k) {
+    if (!is_needed(k)) continue;
+    const Op& op = ops_[k];
     shapes.clear();
     for (ValueId input : op.inputs) shapes.push_back(out[input.index()]);
     Shape& shape = out[op.output.index()];

@@ -120,7 +120,10 @@ class Graph {
 
   /// The inputs of a model that is given these shapes, and all that follows from them, by value.
   /// Errors: kTensorMismatch names the input or the operation.
-  core::Status infer(std::span<const Shape> input_shapes, std::vector<Shape>& out) const;
+  /// With `needed`, by operation, only these are looked at, and inputs that none of them reads may
+  /// have any shape.
+  core::Status infer(std::span<const Shape> input_shapes, std::vector<Shape>& out,
+                     const std::vector<bool>* needed = nullptr) const;
   /// Operations that `target` depends on, by operation.
   [[nodiscard]] std::vector<bool> needed_for(ValueId target) const;
 
@@ -142,6 +145,8 @@ class Graph {
 
 /// For error texts: the number, kind and block of an operation.
 [[nodiscard]] std::string describe(const Graph& graph, const Op& op);
+/// Whether files can hold the name: UTF-8, and not what safetensors reserves.
+[[nodiscard]] bool is_storable_name(const std::string& name);
 /// The whole model as a JSON object, for people.
 [[nodiscard]] std::string describe(const Graph& graph);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/model/aligned.h"
 #include "engine/model/execute.h"
 
 namespace rrfp::model {
@@ -11,12 +12,6 @@ namespace rrfp::model {
 using core::TaskKind;
 
 namespace {
-
-constexpr int64_t kAlignFloats = 16;  // 64 bytes
-
-int64_t aligned(int64_t floats) {
-  return (floats + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
-}
 
 struct Life {
   int32_t slot = 0;
@@ -133,10 +128,10 @@ void size_slots(const Graph& graph, const Program& program, std::span<const Shap
   for (size_t s = 0; s < program.slots.size(); ++s) {
     const Slot& slot = program.slots[s];
     if (slot.value.valid()) {
-      layout.sizes[s] = aligned(shapes[slot.value.index()].elements());
+      layout.sizes[s] = aligned_floats(shapes[slot.value.index()].elements());
     } else {
       const OpRun run = describe_run(graph.op(slot.stats_of), shapes, kernels);
-      layout.sizes[s] = aligned(rules(*run.op).stats_size(run));
+      layout.sizes[s] = aligned_floats(rules(*run.op).stats_size(run));
     }
   }
 }
@@ -164,7 +159,7 @@ Layout make_layout(const Graph& graph, const Program& program, std::span<const S
     }
     const auto k = static_cast<size_t>(kind);
     layout.op_scratch_at[k] = layout.scratch[k];
-    layout.scratch[k] += aligned(most);
+    layout.scratch[k] += aligned_floats(most);
   }
   return layout;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention and rotary positions.
-#include <utility>
+#include <cmath>
 
 #include "engine/model/infer.h"
 
@@ -17,11 +17,12 @@ Status infer_rotary(const Graph& graph, const Op& op, std::span<const Shape> in,
   if (Status s = check_operands(graph, op, 1, 0, 0); !s.ok()) return s;
   if (Status s = check_rank(graph, op, in, 2); !s.ok()) return s;
   const OpAttributes& a = op.attributes;
-  if (a.heads < 1 || a.head_dim < 2 || a.head_dim % 2 != 0 || !(a.base > 0)) {
+  if (a.heads < 1 || a.head_dim < 2 || a.head_dim % 2 != 0 ||
+      !(a.base >= 1 && std::isfinite(a.base))) {
     return mismatch(graph, op,
                     "heads is " + std::to_string(a.heads) + ", head_dim " +
                         std::to_string(a.head_dim) + ", base " + std::to_string(a.base) +
-                        "; expected heads >= 1, an even head_dim >= 2, base > 0");
+                        "; expected heads >= 1, an even head_dim >= 2, a finite base >= 1");
   }
   const int64_t turned = int64_t{a.heads} * a.head_dim;
   if (in[0].last() != Shape::kUnknown && in[0].last() < turned) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operations with a table or matrix of weights: linear, embedding, learned positions.
+#include <limits>
+
 #include "engine/model/infer.h"
 
 namespace rrfp::model {
@@ -21,6 +23,12 @@ Status infer_linear(const Graph& graph, const Op& op, std::span<const Shape> in,
   }
   out = in[0];
   out[out.ndim - 1] = weight[0];
+  for (int64_t extent : {in[0].rows(), in[0].last(), weight[0]}) {  // what product libraries take
+    if (extent <= std::numeric_limits<int32_t>::max()) continue;
+    return mismatch(graph, op,
+                    "has " + std::to_string(extent) + " rows or columns; at most " +
+                        std::to_string(std::numeric_limits<int32_t>::max()) + " are possible");
+  }
   return {};
 }
 

@@ -23,6 +23,7 @@ struct Batch {
   int32_t microbatches = 0;
   int32_t rounds = 1;
   bool keep_gradients = false;
+  int64_t random_step = 0;  // names the random numbers of the step; 0 = the trainer's step
   /// [microbatch][input of the model], row by row.
   std::span<const InputArray> inputs;
   /// Empty, or by microbatch.

@@ -20,10 +20,12 @@ namespace {
 
 /// In [0, 1): draw number `place` of the stream that the seed names.
 double uniform(uint64_t seed, uint64_t place) {
-  constexpr uint32_t kStream = 0x67656E;  // keeps clear of dropout and initial weights
-  const kernels::PhiloxBlock block = kernels::philox(
-      {{static_cast<uint32_t>(place), static_cast<uint32_t>(place >> 32), kStream, kStream}},
-      static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+  // Keeps the draws apart from dropout and initial weights with the same seed.
+  constexpr uint64_t kStream = 0x67656E6572617465;
+  const uint64_t key = seed ^ kStream;
+  const kernels::PhiloxBlock block =
+      kernels::philox({{static_cast<uint32_t>(place), static_cast<uint32_t>(place >> 32), 0, 0}},
+                      static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32));
   return static_cast<double>(block.word[0]) / 4294967296.0;
 }
 
@@ -61,6 +63,7 @@ Status Generator::prepare() {
   if (!graph_.output().valid()) {
     return {Code::kBadState, "the model has no output to draw tokens from; set one first"};
   }
+  needed_ = graph_.needed_for(graph_.output());
   program_ = model::Program::for_value(graph_, graph_.output());
   const auto unusable = [](const std::string& why) {
     return Status(Code::kInvalidArgument, "the model cannot generate: " + why);
@@ -137,7 +140,7 @@ Status Generator::layout_for(int64_t length, const ShapePlan*& out) {
     if (plans_.size() >= ShapePlans::kPlansMax) plans_.clear();
     ShapePlan plan;
     plan.inputs.assign(graph_.inputs().size(), Shape({1, length}));
-    if (Status s = graph_.infer(plan.inputs, plan.values); !s.ok()) return s;
+    if (Status s = graph_.infer(plan.inputs, plan.values, &needed_); !s.ok()) return s;
     plan.layouts.push_back(make_layout(graph_, program_, plan.values, trainer_.kernels()));
     found = plans_.emplace(length, std::move(plan)).first;
   }

@@ -49,6 +49,7 @@ class Generator {
   int64_t vocabulary_ = 0;
   int64_t ids_max_ = 0;  // tokens are below this
   int32_t tokens_slot_ = model::kNoSlot;
+  std::vector<bool> needed_;  // by operation: for the output
   model::Program program_;
   std::map<int64_t, ShapePlan> plans_;  // by length: of prompts, and 1
   model::AlignedFloats scratch_;

@@ -86,8 +86,8 @@ void update_weight(const OptimizerOptions& options, const Update& update, const 
   const auto t = static_cast<double>(update.updates);
   const kernels::AdamWStep step = {
       .lr = static_cast<float>(update.lr),
-      .beta1 = static_cast<float>(options.beta1),
-      .beta2 = static_cast<float>(options.beta2),
+      .beta1 = options.beta1,
+      .beta2 = options.beta2,
       .epsilon = static_cast<float>(options.epsilon),
       .weight_decay = static_cast<float>(weight_decay),
       .gradient_scale = static_cast<float>(update.gradient_scale),

@@ -50,7 +50,12 @@ void Trainer::run_rounds(Rank& rank) {
   rank.sums = {};
   if (job_.training) rank.timeline.begin_step();
   for (size_t r = 0; r < job_.round_count && rank.status.code() == core::Code::kOk; ++r) {
-    rank.status = rank.worker->run(job_.rounds[r], rank.report);
+    try {
+      rank.status = rank.worker->run(job_.rounds[r], rank.report);
+    } catch (const std::exception&) {  // out of memory: what the failure needs must be freed first
+      rank.worker->forget();
+      rank.status = {core::Code::kNoMemory, "out of memory"};
+    }
     host::StepReport& sums = rank.sums;
     sums.total_ns += rank.report.total_ns;
     sums.busy_ns += rank.report.busy_ns;

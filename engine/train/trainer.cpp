@@ -25,6 +25,10 @@ namespace {
 constexpr double kLossScaleMin = 0x1p-64;
 constexpr double kLossScaleMax = 0x1p64;
 
+bool is_loss_scale(double scale) {
+  return scale >= kLossScaleMin && scale <= kLossScaleMax && std::exp2(std::ilogb(scale)) == scale;
+}
+
 Status check(const TrainerOptions& o) {
   constexpr int32_t kTraceStepsMax = 1 << 16;
   if (o.stages < 1) {
@@ -36,10 +40,8 @@ Status check(const TrainerOptions& o) {
                                         " entries; expected one for each of " +
                                         std::to_string(o.stages) + " stages"};
   }
-  const double scale = o.loss_scale;
-  const bool in_range = scale >= kLossScaleMin && scale <= kLossScaleMax;
-  if (scale != 0 && !(in_range && std::exp2(std::ilogb(scale)) == scale)) {
-    return {Code::kInvalidArgument, "loss_scale is " + std::to_string(scale) +
+  if (o.loss_scale != 0 && !is_loss_scale(o.loss_scale)) {
+    return {Code::kInvalidArgument, "loss_scale is " + std::to_string(o.loss_scale) +
                                         "; expected 0 or a power of two, 2^-64 to 2^64"};
   }
   const auto at_least_0 = [](const char* what, int64_t value) -> Status {
@@ -48,7 +50,11 @@ Status check(const TrainerOptions& o) {
             std::string(what) + " is " + std::to_string(value) + "; expected at least 0"};
   };
   if (Status s = at_least_0("loss_scale_growth", o.loss_scale_growth); !s.ok()) return s;
-  if (Status s = at_least_0("delay_us_max", o.delay_us_max); !s.ok()) return s;
+  constexpr int64_t kDelayUsMax = 1'000'000;  // destroying waits for a delay to end
+  if (o.delay_us_max < 0 || o.delay_us_max > kDelayUsMax) {
+    return {Code::kInvalidArgument, "delay_us_max is " + std::to_string(o.delay_us_max) +
+                                        "; expected 0 to " + std::to_string(kDelayUsMax)};
+  }
   if (o.trace_steps < 0 || o.trace_steps > kTraceStepsMax) {
     return {Code::kInvalidArgument, "trace_steps is " + std::to_string(o.trace_steps) +
                                         "; expected 0 to " + std::to_string(kTraceStepsMax)};
@@ -232,7 +238,7 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
     shape.microbatches = in_round;
     shape.activation_bytes.clear();
-    round.step = steps_;
+    round.step = batch.random_step != 0 ? batch.random_step : steps_;
     round.seed = options_.seed;
     round.training = training;
     round.first_microbatch = r * in_round;
@@ -390,7 +396,7 @@ CheckpointState Trainer::state(uint64_t position, const std::string& user_json) 
   state.step = steps_;
   state.position = position;
   state.seed = options_.seed;
-  state.loss_scale = loss_scale_;
+  state.loss_scale = options_.loss_scale > 0 ? loss_scale_ : 0;
   state.good_steps = good_steps_;
   state.updates = updates_;
   state.optimizer = name(options_.optimizer.kind);
@@ -422,11 +428,17 @@ Status Trainer::load(const std::string& path, bool weights_only, uint64_t& posit
       return s;
     }
     weights_->copy_moments(moments);
+    if (state.loss_scale != 0 && !is_loss_scale(state.loss_scale)) {
+      return {Code::kBadData, checkpoint->path() + " has a loss_scale of " +
+                                  std::to_string(state.loss_scale) +
+                                  "; expected 0 or a power of two, 2^-64 to 2^64"};
+    }
     options_.seed = state.seed;
     steps_ = state.step;
     updates_ = state.updates;
     good_steps_ = state.good_steps;
-    if (options_.loss_scale > 0) loss_scale_ = state.loss_scale;
+    const bool scaled = options_.loss_scale > 0 && state.loss_scale > 0;
+    if (scaled) loss_scale_ = state.loss_scale;
   }
   weights_->copy_values(values);
   position = state.position;

@@ -82,6 +82,9 @@ class Trainer {
   [[nodiscard]] const Weights& weights() const { return *weights_; }
   [[nodiscard]] const std::vector<int32_t>& first_blocks() const { return options_.first_blocks; }
   [[nodiscard]] int32_t rank_count() const { return setting_.stages->ranks(); }
+  [[nodiscard]] int64_t steps() const { return steps_; }
+  [[nodiscard]] int64_t updates() const { return updates_; }
+  [[nodiscard]] uint64_t seed() const { return options_.seed; }
   /// Of the last round of the last step.
   [[nodiscard]] const host::StepReport& rank_report(int32_t rank) const {
     return ranks_[static_cast<size_t>(rank)]->report;

@@ -12,18 +12,14 @@
 
 namespace rrfp::train {
 
+using model::aligned_floats;
 using model::AlignedFloats;
 using model::Op;
 using model::OpId;
 
 namespace {
 
-constexpr int64_t kAlignFloats = 16;  // 64 bytes
 constexpr std::array kMomentNames = {"moment1", "moment2"};
-
-int64_t aligned(int64_t floats) {
-  return (floats + kAlignFloats - 1) / kAlignFloats * kAlignFloats;
-}
 
 /// FNV-1a: a number for a name that is the same everywhere.
 uint64_t hash_of(std::string_view name) {
@@ -32,6 +28,9 @@ uint64_t hash_of(std::string_view name) {
   return hash;
 }
 
+/// Keeps the numbers of initial weights apart from those of dropout with the same seed.
+constexpr uint64_t kStream = 0x696E697469616C21;
+
 /// In (0, 1), from 32 random bits.
 double unit(uint32_t word) {
   return (static_cast<double>(word) + 0.5) / 4294967296.0;
@@ -39,12 +38,13 @@ double unit(uint32_t word) {
 
 void fill_random(const model::Parameter& parameter, uint64_t seed, std::span<float> out) {
   const uint64_t name = hash_of(parameter.name);
+  const uint64_t key = seed ^ kStream;
   const bool normal = parameter.init == model::Init::kNormal;
   for (size_t i = 0; i < out.size(); i += 2) {
     const kernels::PhiloxBlock block =
         kernels::philox({{static_cast<uint32_t>(i / 2), static_cast<uint32_t>((i / 2) >> 32),
                           static_cast<uint32_t>(name), static_cast<uint32_t>(name >> 32)}},
-                        static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32));
+                        static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32));
     double a = 2 * unit(block.word[0]) - 1;
     double b = 2 * unit(block.word[1]) - 1;
     if (normal) {  // Box and Muller 1958
@@ -68,7 +68,7 @@ Weights::Weights(const model::Graph& graph, const std::vector<bool>& needed, siz
   for (size_t p = 0; p < entries_.size(); ++p) {
     entries_[p].elements = graph.parameters()[p].shape.elements();
     entries_[p].value_at = values;
-    values += aligned(entries_[p].elements);
+    values += aligned_floats(entries_[p].elements);
   }
   int64_t gradients = 0;
   std::vector<int64_t> gradient_at(graph.ops().size() * Op::kParametersMax, -1);
@@ -80,11 +80,11 @@ Weights::Weights(const model::Graph& graph, const std::vector<bool>& needed, siz
       if (graph.parameters()[p].frozen) continue;
       Entry& entry = entries_[p];
       gradient_at[o * Op::kParametersMax + k] = gradients;
-      gradients += aligned(entry.elements);
+      gradients += aligned_floats(entry.elements);
       if (entry.first_use.valid()) continue;
       entry.first_use = OpId::of(o);
       entry.moments_at = kept;
-      kept += aligned(entry.elements) * static_cast<int64_t>(moments);
+      kept += aligned_floats(entry.elements) * static_cast<int64_t>(moments);
     }
   }
   values_ = AlignedFloats(values);
@@ -125,7 +125,8 @@ float* Weights::array(size_t p, WeightSlot slot) const {
   if (slot == WeightSlot::kGradient) return entry.gradients.front();
   const auto moment = static_cast<size_t>(slot) - static_cast<size_t>(WeightSlot::kMoment1);
   if (moment >= moments_) return nullptr;
-  return kept_.data() + entry.moments_at + static_cast<int64_t>(moment) * aligned(entry.elements);
+  return kept_.data() + entry.moments_at +
+         static_cast<int64_t>(moment) * aligned_floats(entry.elements);
 }
 
 void Weights::gather_gradient(size_t p, const kernels::Kernels& kernels) const {
@@ -166,8 +167,8 @@ std::vector<NamedTensor> Weights::moment_tensors_in(const AlignedFloats& of) con
     const model::Parameter& parameter = graph_.parameters()[p];
     const std::span<const int64_t> extents = parameter.shape.extents();
     for (size_t moment = 0; moment < moments_; ++moment) {
-      const int64_t at =
-          entries_[p].moments_at + static_cast<int64_t>(moment) * aligned(entries_[p].elements);
+      const int64_t at = entries_[p].moments_at +
+                         static_cast<int64_t>(moment) * aligned_floats(entries_[p].elements);
       tensors.push_back({.name = std::string(kMomentNames[moment]) + "." + parameter.name,
                          .shape = {extents.begin(), extents.end()},
                          .data = of.data() + at});

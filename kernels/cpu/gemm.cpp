@@ -4,8 +4,8 @@
 // the products of a small GPT (1024 rows; 256, 768 and 1024 columns) and their gradients:
 //
 //                     plain and B transposed   A transposed (weight gradients)   mallocs per call
-//   cblas_sgemm            80-93 GFLOP/s               80-93 GFLOP/s                    0
-//   dnnl_sgemm             80-93 GFLOP/s               37-73 GFLOP/s                    1
+//   cblas_sgemm            77-93 GFLOP/s               81-89 GFLOP/s                    0
+//   dnnl_sgemm             72-93 GFLOP/s               37-73 GFLOP/s                    1
 //
 // A product with a single row or column is the exception: cblas_sgemm packs the matrix, which is
 // then used once (5.6 GFLOP/s), where cblas_sgemv reads it in place (28 GFLOP/s).

@@ -52,11 +52,15 @@ double sum_squares(int64_t n, const float* x) {
 }
 
 void adamw(int64_t n, const AdamWStep& step, float* w, float* m, float* v, float* gradient) {
+  // 1 - beta is rounded once, from the exact beta: the caller's bias correction uses that too.
+  const auto beta1 = static_cast<float>(step.beta1);
+  const auto beta2 = static_cast<float>(step.beta2);
+  const auto rest1 = static_cast<float>(1 - step.beta1);
+  const auto rest2 = static_cast<float>(1 - step.beta2);
   for_each_part(n, [&](int64_t i, auto part) HWY_ATTR {
     const V g = hn::Mul(part.load(gradient + i), set(step.gradient_scale));
-    const V first = hn::MulAdd(set(step.beta1), part.load(m + i), hn::Mul(set(1 - step.beta1), g));
-    const V second =
-        hn::MulAdd(set(step.beta2), part.load(v + i), hn::Mul(set(1 - step.beta2), hn::Mul(g, g)));
+    const V first = hn::MulAdd(set(beta1), part.load(m + i), hn::Mul(set(rest1), g));
+    const V second = hn::MulAdd(set(beta2), part.load(v + i), hn::Mul(set(rest2), hn::Mul(g, g)));
     const V root = hn::Sqrt(hn::Mul(second, set(step.correction2)));
     const V direction =
         hn::Div(hn::Mul(first, set(step.correction1)), hn::Add(root, set(step.epsilon)));

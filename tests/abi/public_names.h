@@ -218,6 +218,7 @@
   FIELD(rrfp_batch, rounds) \
   FIELD(rrfp_batch, inputs) \
   FIELD(rrfp_batch, loss_factors) \
+  FIELD(rrfp_batch, random_step) \
   STRUCT(rrfp_train_report) \
   FIELD(rrfp_train_report, struct_size) \
   FIELD(rrfp_train_report, flags) \
@@ -238,6 +239,14 @@
   FIELD(rrfp_train_report, other_ns) \
   FIELD(rrfp_train_report, state_bytes) \
   FIELD(rrfp_train_report, tensor_bytes_peak) \
+  STRUCT(rrfp_trainer_info) \
+  FIELD(rrfp_trainer_info, struct_size) \
+  FIELD(rrfp_trainer_info, stages) \
+  FIELD(rrfp_trainer_info, ranks) \
+  FIELD(rrfp_trainer_info, parameters) \
+  FIELD(rrfp_trainer_info, steps) \
+  FIELD(rrfp_trainer_info, updates) \
+  FIELD(rrfp_trainer_info, seed) \
   STRUCT(rrfp_save_options) \
   FIELD(rrfp_save_options, struct_size) \
   FIELD(rrfp_save_options, keep) \

@@ -55,7 +55,8 @@ def main():
     one, torch, single, double = programs
     if figures[torch]:
         ratio = median(one, "tokens_per_s") / median(torch, "tokens_per_s")
-        print(f"rrfp over PyTorch, one thread: {ratio:.2f}x")
+        memory = median(one, "peak_mib") / median(torch, "peak_mib")
+        print(f"rrfp over PyTorch, one thread: {ratio:.2f}x the tokens/s, {memory:.2f}x the memory")
     print(f"2 stages over 1: {median(double, 'tokens_per_s') / median(single, 'tokens_per_s'):.2f}x")
 
 

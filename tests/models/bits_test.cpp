@@ -193,6 +193,74 @@ TEST(BitsOfLongConnections, DoNotDependOnStages) {
   }
 }
 
+// Blocks that are computed again beside blocks that are kept.
+TEST(BitsOfRecompute, DoNotDependOnWhichBlocksRecompute) {
+  const auto run = [](uint32_t recomputed, int32_t stages, const char* hint) {
+    Builder b;
+    const int32_t ids = b.input("ids", RRFP_I32, {-1, -1});
+    const int32_t target = b.input("target", RRFP_F32, {-1, -1, 8});
+    b.block("first");
+    int32_t x = b.op(RRFP_OP_EMBEDDING, {ids}, {b.parameter("table", {10, 8})});
+    for (int32_t k = 0; k < 4; ++k) {
+      const std::string name = std::to_string(k);
+      b.block(nullptr, ((recomputed >> k) & 1) != 0 ? RRFP_BLOCK_RECOMPUTE : 0);
+      const int32_t gain = b.parameter("gain" + name, {8});
+      const int32_t n = b.op(RRFP_OP_RMS_NORM, {x}, {gain});
+      const int32_t qkv = b.op(RRFP_OP_LINEAR, {n}, {b.parameter("qkv" + name, {24, 8})});
+      int32_t y = b.op(RRFP_OP_ATTENTION, {qkv}, {}, {.flags = RRFP_OP_CAUSAL, .heads = 2});
+      y = b.op(RRFP_OP_DROPOUT, {y}, {}, {.probability = 0.3});
+      y = b.op(RRFP_OP_MUL, {y, n});
+      x = b.op(RRFP_OP_ADD, {x, b.op(RRFP_OP_GELU, {y})});
+    }
+    b.loss(b.op(RRFP_OP_SQUARED_ERROR, {x, target}));
+    const HintPtr owner = make_hint(hint);
+    rrfp_trainer_options options = trainer_options(stages);
+    options.hint = owner.get();
+    const TrainerPtr trainer = make_trainer(b.model.get(), options);
+    Random random(4);
+    BatchData data;
+    for (int i = 0; i < 3; ++i) {
+      std::vector<int32_t> rows(2 * 5);
+      std::vector<float> goal(2 * 5 * 8);
+      for (int32_t& row : rows) row = random.below(10);
+      for (float& g : goal) g = random.number();
+      data.add_i32(rows, {2, 5});
+      data.add_f32(goal, {2, 5, 8});
+    }
+    Outcome outcome;
+    for (int s = 0; s < 2; ++s) {
+      outcome.losses.push_back(step(trainer.get(), data.batch(2)).loss);
+    }
+    outcome.sha256 = weights_sha256(trainer.get());
+    return outcome;
+  };
+  const Outcome expected = run(0, 1, "1f1b");
+  for (uint32_t recomputed = 0; recomputed < 16; ++recomputed) {
+    for (int32_t stages : {1, 2, 5}) {
+      for (const char* hint : {"1f1b", "bfw"}) {
+        EXPECT_EQ(run(recomputed, stages, hint), expected) << recomputed << ' ' << stages;
+      }
+    }
+  }
+}
+
+// Without the promise of equal bits, sums still have the same terms.
+TEST(NonDeterministic, DiffersByRoundingAtMost) {
+  const ModelPtr model = make_gpt(small_gpt(RRFP_GPT_TIED, 0.1));
+  const auto run = [&](rrfp_trainer_flags flags) {
+    rrfp_trainer_options options = trainer_options(4);
+    options.flags = flags;
+    options.delay_us_max = 200;
+    const TrainerPtr trainer = make_trainer(model.get(), options);
+    BatchData data = random_tokens(8, 1, 12, 32, 3);
+    double loss = 0;
+    for (int s = 0; s < 4; ++s) loss = step(trainer.get(), data.batch(2)).loss;
+    return loss;
+  };
+  const double expected = run(0);
+  EXPECT_NEAR(run(RRFP_TRAINER_NONDETERMINISTIC), expected, 1e-4 * expected);
+}
+
 // The same masks whatever the split: a microbatch's place in the batch names them, not its round.
 TEST(BitsOfRounds, AccumulationOverRoundsIsOneBatch) {
   const ModelPtr model = make_gpt(small_gpt(0, 0.2));

@@ -359,6 +359,71 @@ TEST(Cancel, EndsAStepAndTheTrainerGoesOn) {
   EXPECT_EQ(weights_sha256(trainer.get()), weights_sha256(fresh.get()));
 }
 
+TEST(RandomNumbers, AreNamedByTheStep) {
+  const ModelPtr model = make_gpt(small_gpt(0, 0.5));
+  const TrainerPtr trainer = make_trainer(model.get(), trainer_options(2));
+  BatchData data = random_tokens(2, 1, 12, 32, 3);
+  const auto loss_of = [&](int64_t random_step) {
+    rrfp_batch batch = data.batch(2, RRFP_BATCH_KEEP_GRADIENTS);
+    batch.random_step = random_step;
+    return step(trainer.get(), batch).loss;
+  };
+  const double zeroth = loss_of(0);
+  const double first = loss_of(1);
+  EXPECT_EQ(loss_of(0), zeroth) << "nothing was updated";
+  EXPECT_NE(first, zeroth);
+  EXPECT_NE(loss_of(2), first);
+  EXPECT_EQ(loss_of(1), first);
+}
+
+TEST(Info, CountsStepsAndRanks) {
+  rrfp_error error = {};
+  const ModelPtr model = make_gpt(small_gpt());
+  rrfp_trainer_options options = trainer_options(4);
+  options.placement = RRFP_PLACEMENT_V;
+  const TrainerPtr trainer = make_trainer(model.get(), options);
+  BatchData data = random_tokens(2, 1, 12, 32, 3);
+  step(trainer.get(), data.batch(2));
+  step(trainer.get(), data.batch(2, RRFP_BATCH_KEEP_GRADIENTS));
+  rrfp_trainer_info info;
+  rrfp_trainer_info_init(&info);
+  ASSERT_EQ(rrfp_trainer_get_info(trainer.get(), &info, &error), RRFP_OK);
+  EXPECT_EQ(info.stages, 4);
+  EXPECT_EQ(info.ranks, 2);
+  EXPECT_EQ(info.parameters, parameter_count(model.get()));
+  EXPECT_EQ(info.steps, 1);
+  EXPECT_EQ(info.updates, 1);
+  EXPECT_EQ(info.seed, 7U);
+}
+
+// Learns a rule, and does so as it always has: the losses of this seed, but for rounding.
+TEST(Pinned, LossesOfASeed) {
+  const ModelPtr model = make_gpt(small_gpt());
+  rrfp_trainer_options options = trainer_options(2);
+  options.lr = 1e-2;
+  const TrainerPtr trainer = make_trainer(model.get(), options);
+  double first = 0;
+  double last = 0;
+  for (int s = 0; s < 60; ++s) {
+    Random random(static_cast<uint64_t>(s));
+    BatchData data;
+    for (int i = 0; i < 4; ++i) {  // the next token is 5 times this one plus 3
+      std::vector<int32_t> tokens(16, random.below(32));
+      std::vector<int32_t> targets(16);
+      for (size_t t = 0; t < 16; ++t) {
+        targets[t] = (5 * tokens[t] + 3) % 32;
+        if (t + 1 < 16) tokens[t + 1] = targets[t];
+      }
+      data.add_i32(tokens, {1, 16});
+      data.add_i32(targets, {1, 16});
+    }
+    last = step(trainer.get(), data.batch(2)).loss;
+    if (s == 0) first = last;
+  }
+  EXPECT_NEAR(first, 3.47234, 1e-4);
+  EXPECT_NEAR(last, 0.0441, 2e-3);
+}
+
 TEST(Shapes, ChangeFromStepToStep) {
   const ModelPtr model = make_gpt(small_gpt());
   const auto third_step = [&](bool evaluates) {

@@ -6,13 +6,15 @@
  *
  *   model -> trainer -> { read a batch, step } -> save
  *
- * The conventions are those of rrfp.h. What differs:
+ * The conventions are those of rrfp.h. What differs, and what to know:
  *   Threads     A trainer starts one thread per rank, which it owns. No function calls back into the
  *               program, except the log.
  *   Results     Losses, gradients and weights are the same to the bit for every number of stages,
  *               placement, hint, order, cap and recompute flag, unless RRFP_TRAINER_NONDETERMINISTIC.
  *               They depend on the processor, the library's version, the weights, the seed, the
  *               batches and how these are cut into microbatches.
+ *   OpenBLAS    computes the products. Making a trainer or measuring a model sets it to one thread for
+ *               the whole process, since each rank is a thread; leave it so while a trainer is in use.
  *   Since       All functions exist since version 0.1.0.
  */
 #ifndef RRFP_TRAIN_H
@@ -279,7 +281,8 @@ typedef struct rrfp_trainer_options {
   uint64_t seed;
   int32_t trace_steps; /* keeps the timeline of the last so many steps */
   int32_t reserved;    /* 0 */
-  /* For tests: every task and message is held up for a random time of up to so many microseconds. */
+  /* For tests: every task, and with it the messages it sends, is held up for a random time of up to so
+   * many microseconds (at most a million). */
   int64_t delay_us_max;
   rrfp_log_fn log; /* or null */
   void *log_user_data;
@@ -292,7 +295,8 @@ RRFP_API void rrfp_trainer_options_init(rrfp_trainer_options *options);
 RRFP_API rrfp_status rrfp_trainer_create(const rrfp_model *model,
                                          const rrfp_trainer_options *options, rrfp_trainer **out,
                                          rrfp_error *error);
-/* Blocks: until the rank threads have ended, which no running step delays (it is cancelled). */
+/* No other thread may be inside a call on it; end a step that one is in with rrfp_trainer_cancel first.
+ * Blocks: until the rank threads have ended. */
 RRFP_API void rrfp_trainer_destroy(rrfp_trainer *trainer);
 
 typedef uint32_t rrfp_batch_flags;
@@ -309,6 +313,9 @@ typedef struct rrfp_batch {
   const rrfp_tensor *inputs;
   /* Null, or a factor for the loss of each microbatch. Weights of the mean are not multiplied. */
   const double *loss_factors;
+  /* Names the random numbers of the step (dropout), up to 2^32 - 1. 0 = the trainer's count of steps,
+   * which only updates move on: who updates weights by other means gives 1, 2, 3 .. here. */
+  int64_t random_step;
 } rrfp_batch;
 
 RRFP_API void rrfp_batch_init(rrfp_batch *batch);
@@ -355,7 +362,20 @@ RRFP_API rrfp_status rrfp_trainer_evaluate(rrfp_trainer *trainer, const rrfp_bat
 /* Ends the running or the next step with RRFP_ERR_CANCELLED. Threads: any. */
 RRFP_API rrfp_status rrfp_trainer_cancel(rrfp_trainer *trainer, rrfp_error *error);
 
-/* What a rank did in the last round of the last step. */
+typedef struct rrfp_trainer_info {
+  uint32_t struct_size;
+  int32_t stages;
+  int32_t ranks;
+  int32_t parameters;
+  int64_t steps;   /* done; a loaded checkpoint counts */
+  int64_t updates; /* of these, those that changed the weights */
+  uint64_t seed;
+} rrfp_trainer_info;
+
+RRFP_API void rrfp_trainer_info_init(rrfp_trainer_info *info);
+RRFP_API rrfp_status rrfp_trainer_get_info(rrfp_trainer *trainer, rrfp_trainer_info *out,
+                                           rrfp_error *error);
+/* What a rank did in the last round of the last step or evaluation. */
 RRFP_API rrfp_status rrfp_trainer_rank_report(rrfp_trainer *trainer, int32_t rank,
                                               rrfp_step_report *out, rrfp_error *error);
 /* The first block of each stage; `first_blocks` has room for the stages. */
@@ -368,7 +388,8 @@ typedef int32_t rrfp_slot;
 #define RRFP_SLOT_MOMENT1 2  /* AdamW; SGD: the velocity */
 #define RRFP_SLOT_MOMENT2 3  /* AdamW */
 
-/* Copies one of the arrays that belong to a parameter out of the trainer, or into it.
+/* Copies one of the arrays that belong to a parameter out of the trainer, or into it. A gradient that
+ * is written is there to be read; the next step starts from zero.
  *   count   must be the number of elements of the parameter */
 RRFP_API rrfp_status rrfp_trainer_read(rrfp_trainer *trainer, int32_t parameter, rrfp_slot slot,
                                        float *data, size_t count, rrfp_error *error);
@@ -397,7 +418,8 @@ typedef struct rrfp_save_options {
 RRFP_API void rrfp_save_options_init(rrfp_save_options *options);
 
 /* Writes root/step-<step>: model.safetensors, optimizer.safetensors, state.json. Complete or not there
- * at all, whatever happens to the process or the disk.
+ * at all, whatever happens to the process or the disk. A checkpoint of the same step is replaced; of the
+ * others below `root` the newest `keep`, by their steps, and this one stay.
  * Errors: RRFP_ERR_IO names the file and the reason. */
 RRFP_API rrfp_status rrfp_trainer_save(rrfp_trainer *trainer, const rrfp_save_options *options,
                                        rrfp_error *error);
