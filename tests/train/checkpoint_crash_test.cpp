@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -36,12 +37,23 @@ using test::write_file;
 using Names = std::set<std::string>;
 
 constexpr int kKills = 40;
-constexpr int64_t kDelayMaxUs = 25'000;
+
+/// Long enough for a few saves, however slow this machine and this build are.
+int64_t delay_max_us() {
+  const ScratchFolder folder;
+  constexpr int kSaves = 4;
+  const auto start = std::chrono::steady_clock::now();
+  for (int k = 1; k <= kSaves; ++k) (void)save(folder / "root", k, 1, 1);
+  const auto time = std::chrono::steady_clock::now() - start;
+  constexpr int64_t kLeastUs = 25'000;
+  return std::max(kLeastUs, std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
 
 /// Calls attempt(k) for k = first, first + 1, ... in a child process until it is killed after a
 /// random time. Returns the last k whose attempt is known to have ended, or first - 1.
 template <class Attempt>
 uint32_t run_and_kill(test::Splitmix& random, uint32_t first, Attempt attempt) {
+  static const int64_t delay_max = delay_max_us();
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe");
   const pid_t child = fork();
@@ -52,7 +64,7 @@ uint32_t run_and_kill(test::Splitmix& random, uint32_t first, Attempt attempt) {
     }
   }
   close(ends[1]);
-  usleep(static_cast<useconds_t>(random.between(0, kDelayMaxUs)));
+  usleep(static_cast<useconds_t>(random.between(0, delay_max)));
   kill(child, SIGKILL);
   int status = 0;
   waitpid(child, &status, 0);
