@@ -5,13 +5,32 @@
 
 namespace rrfp::cli {
 
+void Batches::make_room(int32_t samples) {
+  tokens_.resize(static_cast<size_t>(samples) * static_cast<size_t>(context_));
+  targets_.resize(tokens_.size());
+}
+
 rrfp_batch& Batches::read(rrfp_split split, uint64_t position, int32_t samples,
                           int32_t microbatches) {
-  const auto row = static_cast<size_t>(context_);
-  tokens_.resize(static_cast<size_t>(samples) * row);
-  targets_.resize(tokens_.size());
+  make_room(samples);
   call(rrfp_data_read, data_, split, position, samples, tokens_.data(), targets_.data());
+  return cut(samples, microbatches);
+}
 
+rrfp_batch& Batches::read(rrfp_split split, std::span<const uint64_t> positions,
+                          int32_t microbatches) {
+  const auto samples = static_cast<int32_t>(positions.size());
+  make_room(samples);
+  size_t at = 0;
+  for (const uint64_t position : positions) {
+    call(rrfp_data_read, data_, split, position, 1, tokens_.data() + at, targets_.data() + at);
+    at += static_cast<size_t>(context_);
+  }
+  return cut(samples, microbatches);
+}
+
+rrfp_batch& Batches::cut(int32_t samples, int32_t microbatches) {
+  const auto row = static_cast<size_t>(context_);
   tensors_.assign(static_cast<size_t>(microbatches) * kInputs, rrfp_tensor{});
   size_t sample = 0;
   for (int32_t microbatch = 0; microbatch < microbatches; ++microbatch) {
@@ -32,6 +51,15 @@ rrfp_batch& Batches::read(rrfp_split split, uint64_t position, int32_t samples,
   return batch_;
 }
 
+namespace {
+
+/// k windows / samples, without the product, which may be too large.
+uint64_t spread(int64_t k, int64_t windows, int64_t samples) {
+  return static_cast<uint64_t>(k * (windows / samples) + k * (windows % samples) / samples);
+}
+
+}  // namespace
+
 Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, int64_t windows,
                     int64_t samples, Cut cut) {
   Evaluation result;
@@ -43,11 +71,15 @@ Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, i
   int64_t busy_ns = 0;
   int64_t total_ns = 0;
   int64_t wall_ns = 0;
-  for (int64_t run = 0, position = 0; run < runs; ++run) {
+  std::vector<uint64_t> positions;
+  for (int64_t run = 0, first = 0; run < runs; ++run) {
     const int64_t size = result.samples / runs + (run < result.samples % runs ? 1 : 0);
-    const auto count = static_cast<int32_t>(size);
-    const rrfp_batch& batch = batches.read(split, static_cast<uint64_t>(position), count,
-                                           std::min(cut.microbatches, count));
+    positions.clear();
+    for (int64_t k = first; k < first + size; ++k) {
+      positions.push_back(spread(k, windows, result.samples));
+    }
+    const rrfp_batch& batch =
+        batches.read(split, positions, std::min(cut.microbatches, static_cast<int32_t>(size)));
     auto report = prepared(rrfp_train_report_init);
     call(rrfp_trainer_evaluate, trainer, &batch, &report);
     loss_sum += report.loss_sum;
@@ -55,7 +87,7 @@ Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, i
     busy_ns += report.busy_ns;
     total_ns += report.total_ns;
     wall_ns += report.wall_ns;
-    position += size;
+    first += size;
   }
   const auto tokens = static_cast<double>(result.samples) * batches.context();
   result.loss = loss_sum / loss_weight;

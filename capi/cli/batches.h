@@ -19,6 +19,8 @@ class Batches {
   /// Samples position .. position + samples - 1, in microbatches whose sizes differ by at most one,
   /// the larger ones first. samples >= microbatches. Valid until the next call.
   rrfp_batch& read(rrfp_split split, uint64_t position, int32_t samples, int32_t microbatches);
+  /// The same for samples from anywhere.
+  rrfp_batch& read(rrfp_split split, std::span<const uint64_t> positions, int32_t microbatches);
 
   /// The tensors of the first microbatch that was read last.
   [[nodiscard]] std::span<const rrfp_tensor> first_microbatch() const {
@@ -28,6 +30,9 @@ class Batches {
 
  private:
   static constexpr size_t kInputs = 2;  // tokens and targets
+
+  void make_room(int32_t samples);
+  rrfp_batch& cut(int32_t samples, int32_t microbatches);
 
   const rrfp_data* data_;
   int32_t context_;
@@ -51,7 +56,8 @@ struct Evaluation {
   double tokens_per_s = 0;
 };
 
-/// The loss over samples 0 .. samples - 1 of a split, but not more than it has windows.
+/// The loss over so many samples of a split, evenly spread over its windows: neighbours are from
+/// the same file. All windows if there are no more.
 Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, int64_t windows,
                     int64_t samples, Cut cut);
 

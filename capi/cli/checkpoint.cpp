@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/cli/checkpoint.h"
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 
 #include "capi/cli/api.h"
-#include "capi/cli/options.h"
 
 namespace rrfp::cli {
 namespace {
 
+namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step-";
 
 /// The member of an object, or null.
@@ -19,21 +20,42 @@ Json member(const Json& object, const char* key) {
   return found == object.end() ? Json() : *found;
 }
 
-/// Zeros that stand for what follows from other options, so that it can be compared.
-void write_out_defaults(Json& model) {
-  if (model.value("kv_heads", -1) == 0) model["kv_heads"] = model.value("heads", 0);
-  if (model.value("hidden", -1) == 0) {
-    model["hidden"] = default_hidden(model.value("dim", 0), model.value("swiglu", false));
+bool has_state(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "state.json", ignored);
+}
+
+/// The width of the feed-forward layers, or 0 if the model has none.
+int64_t hidden_of(const std::string& path) {
+  const Model model = create<Model>(rrfp_model_create_from_checkpoint, path.c_str());
+  auto info = prepared(rrfp_model_info_init);
+  call(rrfp_model_get_info, model.get(), &info);
+  for (int32_t i = 0; i < info.parameters; ++i) {
+    if (text_of(rrfp_model_parameter_name, model.get(), i) != "layers.0.ffn.up.weight") continue;
+    int32_t ndim = 0;
+    std::array<int64_t, RRFP_DIMS_MAX> shape{};
+    call(rrfp_model_parameter_shape, model.get(), i, &ndim, shape.data());
+    return shape[0];
   }
+  return 0;
+}
+
+/// Zeros that stand for what follows from other options, so that it can be compared.
+void write_out_defaults(const std::string& path, Json& model) {
+  if (model.value("kv_heads", -1) == 0) model["kv_heads"] = model.value("heads", 0);
+  if (model.value("hidden", -1) == 0) model["hidden"] = hidden_of(path);
+}
+
+std::string name_of(int64_t step) {
+  return format("step-%08lld", static_cast<long long>(step));
 }
 
 /// The step in the name of a checkpoint's folder, or -1.
 int64_t step_of(const std::string& name) {
   int64_t step = -1;
   if (name.compare(0, kPrefix.size(), kPrefix) != 0) return -1;
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  return error == std::errc() && rest == end ? step : -1;
+  std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), step);
+  return name_of(step) == name ? step : -1;
 }
 
 }  // namespace
@@ -52,12 +74,14 @@ int32_t CheckpointInfo::number(const char* key) const {
 CheckpointInfo describe_checkpoint(const std::string& path) {
   CheckpointInfo info;
   info.path = path;
-  info.state = Json::parse(text_of(rrfp_checkpoint_describe, path.c_str()), nullptr, false);
+  info.is_folder = !has_state(path);
+  if (const int64_t newest = info.is_folder ? newest_step(path) : -1; newest >= 0) {
+    info.path = checkpoint_path(path, newest);
+  }
+  info.state = Json::parse(text_of(rrfp_checkpoint_describe, info.path.c_str()), nullptr, false);
   const Json step = member(info.state, "step");
   if (!step.is_number_integer()) bad_input(path + ": its state.json does not say the step");
   info.step = step.get<int64_t>();
-  std::error_code ignored;
-  info.is_folder = !std::filesystem::exists(std::filesystem::path(path) / "state.json", ignored);
 
   const Json user = member(info.state, "user");
   info.data = member(user, "data");
@@ -65,7 +89,7 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
   info.model = member(info.state, "model");
   if (!info.model.is_object()) info.model = Json::object();
   try {
-    write_out_defaults(info.model);
+    write_out_defaults(info.path, info.model);
   } catch (const Json::exception&) {
     bad_input(path + ": its state.json describes no model");
   }
@@ -75,18 +99,15 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
 int64_t newest_step(const std::string& root) {
   int64_t newest = -1;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    newest = std::max(newest, step_of(entry.path().filename().string()));
+  for (const auto& entry : fs::directory_iterator(root, ignored)) {
+    const int64_t step = step_of(entry.path().filename().string());
+    if (step > newest && has_state(entry.path())) newest = step;
   }
   return newest;
 }
 
 std::string checkpoint_path(const std::string& root, int64_t step) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(root, ignored)) {
-    if (step_of(entry.path().filename().string()) == step) return entry.path().string();
-  }
-  return root;
+  return (fs::path(root) / name_of(step)).string();
 }
 
 std::string user_json(const Json& data, const Json& training) {

@@ -11,8 +11,8 @@
 namespace rrfp::cli {
 
 struct CheckpointInfo {
-  std::string path;        // as it was named: a checkpoint, or a folder of checkpoints
-  bool is_folder = false;  // of checkpoints
+  std::string path;        // of the checkpoint itself, whatever comes to a folder of them later
+  bool is_folder = false;  // a folder of checkpoints was named
   int64_t step = 0;
   Json state;     // all of state.json
   Json model;     // the options of the model, under the names that the train command gives them
@@ -28,10 +28,12 @@ struct CheckpointInfo {
   [[nodiscard]] int32_t number(const char* key) const;
 };
 
-/// Throws Failure if there is no readable checkpoint.
+/// Of a checkpoint, or the newest one in a folder of them. Throws Failure if there is none that can
+/// be read.
 CheckpointInfo describe_checkpoint(const std::string& path);
 
-/// The step of the newest checkpoint in a folder, or -1 if it has none.
+/// The step of the newest checkpoint in a folder, or -1 if it has none. By the rule of the library:
+/// a checkpoint is a folder step-<8 digits or more> with a state.json.
 int64_t newest_step(const std::string& root);
 /// The folder of the checkpoint of a step.
 std::string checkpoint_path(const std::string& root, int64_t step);

@@ -4,31 +4,55 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 
 #include "capi/cli/batches.h"
 #include "capi/cli/checkpoint.h"
 #include "capi/cli/commands.h"
 #include "capi/cli/options.h"
 #include "capi/cli/pipeline.h"
+#include "capi/cli/train.h"
 
 namespace rrfp::cli {
 namespace {
 
 struct EvalCommand {
-  explicit EvalCommand(CLI::App& app) : data(app, "Data"), cut(app, "Data") {}
+  explicit EvalCommand(CLI::App& app) : data(app, "Data") {}
 
   std::string checkpoint;
   std::string split = "validation";
   int64_t samples = 64;
   bool json = false;
-  int32_t batch = 16;
-  int32_t microbatches = 8;
-  uint64_t seed = 1;
+  std::optional<int32_t> batch;
+  std::optional<int32_t> microbatches;
+  std::optional<uint64_t> seed;
   DataOptions data_options;
   PipelineOptions pipeline;
   Settings data;
-  Settings cut;
 };
+
+/// What the checkpoint says of the steps of its training.
+TrainingOptions training_of(const CheckpointInfo& checkpoint) {
+  TrainingOptions training;
+  CLI::App nobody;  // gives these options: the values have the checks of the train command
+  Settings settings(nobody, "");
+  add_batch_options(settings, training);
+  settings.take_defaults(checkpoint.training);
+  check_batch(training);
+  return training;
+}
+
+/// What is given counts as it is; the rest is as in a round of the training.
+Cut cut_of(const EvalCommand& command, const TrainingOptions& training) {
+  Cut cut = evaluation_cut(training);
+  cut.samples = command.batch.value_or(cut.samples);
+  cut.microbatches = command.microbatches.value_or(cut.microbatches);
+  if (cut.samples < cut.microbatches) {
+    bad_input("--batch " + std::to_string(cut.samples) + " is less than --microbatches " +
+              std::to_string(cut.microbatches) + ": each needs a sample");
+  }
+  return cut;
+}
 
 Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
                    const rrfp_data* data, Cut cut) {
@@ -56,15 +80,10 @@ Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
 int eval(EvalCommand& command) {
   const CheckpointInfo checkpoint = describe_checkpoint(command.checkpoint);
   command.data.take_defaults(checkpoint.data);
-  command.cut.take_defaults(checkpoint.training);
-  int32_t rounds = 1;
-  if (checkpoint.training.is_object()) rounds = checkpoint.training.value("accumulate", rounds);
-  if (command.batch < command.microbatches) {
-    bad_input("--batch " + std::to_string(command.batch) + " is less than --microbatches " +
-              std::to_string(command.microbatches) + ": each needs a sample");
-  }
-  const Cut cut = {command.batch / rounds, command.microbatches / rounds};
-  const Data data = open_data(command.data_options, checkpoint.context(), command.seed);
+  const TrainingOptions training = training_of(checkpoint);
+  const Cut cut = cut_of(command, training);
+  const uint64_t seed = command.seed.value_or(training.seed);
+  const Data data = open_data(command.data_options, checkpoint.context(), seed);
   const rrfp_data_info info = info_of(data.get());
   if (checkpoint.vocabulary() != info.vocabulary) {
     bad_input("the data has a vocabulary of " + std::to_string(info.vocabulary) +
@@ -102,7 +121,8 @@ void add_eval(CLI::App& app, Run& run) {
                   "a checkpoint, or a folder of them: the newest one")
       ->type_name("DIR")
       ->required();
-  sub->add_option("--samples", command->samples, "samples to evaluate, from the first on")
+  sub->add_option("--samples", command->samples,
+                  "samples to evaluate, spread evenly over all of the split")
       ->capture_default_str()
       ->type_name("N")
       ->check(at_least(1));
@@ -110,13 +130,20 @@ void add_eval(CLI::App& app, Run& run) {
          {"validation", "train"});
   sub->add_flag("--json", command->json, "the result as one JSON object");
   add_data_options(command->data, command->data_options);
-  command->cut.add("--batch", command->batch, "samples that go through the pipeline together")
+  sub->add_option("--batch", command->batch, "samples that go through the pipeline together")
+      ->default_str("as in the training")
       ->type_name("N")
+      ->group("Data")
       ->check(at_least(1));
-  command->cut.add("--microbatches", command->microbatches, "parts that these are cut into")
+  sub->add_option("--microbatches", command->microbatches, "parts that these are cut into")
+      ->default_str("as in the training")
       ->type_name("N")
+      ->group("Data")
       ->check(at_least(1));
-  command->cut.add("--seed", command->seed, "of the order of the training samples")->type_name("N");
+  sub->add_option("--seed", command->seed, "of the order of the training samples")
+      ->default_str("that of the training")
+      ->type_name("N")
+      ->group("Data");
   sub->get_option("--data")->default_str("that of the training");
   add_pipeline_options(*sub, command->pipeline);
   sub->callback([command, &run] { run = [command] { return eval(*command); }; });

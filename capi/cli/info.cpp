@@ -56,13 +56,11 @@ Json about_library() {
 
 Json about_checkpoint(const std::string& path) {
   const CheckpointInfo checkpoint = describe_checkpoint(path);
-  Json about = {
-      {"checkpoint", checkpoint.is_folder ? checkpoint_path(path, checkpoint.step) : path},
-      {"step", checkpoint.step}};
+  Json about = {{"checkpoint", checkpoint.path}, {"step", checkpoint.step}};
   if (const auto position = checkpoint.state.find("position"); position != checkpoint.state.end()) {
     about["position"] = *position;
   }
-  const Model model = create<Model>(rrfp_model_create_from_checkpoint, path.c_str());
+  const Model model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
   auto info = prepared(rrfp_model_info_init);
   call(rrfp_model_get_info, model.get(), &info);
   about["parameters"] = info.parameter_elements;

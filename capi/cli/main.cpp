@@ -3,7 +3,8 @@
 // rrfp: trains, evaluates and samples language models over the C API of the library, of which it is
 // a client like any other.
 //
-// Exit codes: 0 fine, 2 bad input or files, 1 anything else; 130 and 143 after SIGINT and SIGTERM.
+// Exit codes: 0 fine, 2 bad input or files, also if the last checkpoint could not be written, 1
+// anything else; 130 and 143 after SIGINT and SIGTERM.
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <memory>

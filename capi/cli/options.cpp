@@ -9,6 +9,21 @@
 #include "capi/cli/api.h"
 
 namespace rrfp::cli {
+namespace {
+
+/// The words that would give an option this value on the command line.
+std::vector<std::string> words_of(const Json& value) {
+  if (!value.is_array()) return {value.is_string() ? value.get<std::string>() : value.dump()};
+  std::vector<std::string> words;
+  for (const Json& each : value) words.push_back(each.get<std::string>());
+  return words;
+}
+
+bool is_same_kind(const Json& a, const Json& b) {
+  return a.is_number() ? b.is_number() : a.type() == b.type();
+}
+
+}  // namespace
 
 std::string Settings::key_of(const std::string& name) {
   std::string key = name.substr(name.find_first_not_of('-'));
@@ -31,13 +46,26 @@ void Settings::take_defaults(const Json& kept) {
   for (const Item& item : items_) {
     const auto found = kept.find(item.key);
     if (found == kept.end() || item.option->count() > 0) continue;
-    try {
-      item.set(*found);
-    } catch (const Json::exception&) {
-      bad_input("the checkpoint has " + item.key + " = " + found->dump() +
-                ", which is no value of " + item.option->get_name());
-    }
+    check(item, *found);
+    item.set(*found);
   }
+}
+
+/// Through the checks of the option itself, which stays one that was not given.
+void Settings::check(const Item& item, const Json& kept) {
+  constexpr size_t kShown = 100;
+  const std::string text = "the checkpoint has " + item.key + " = " +
+                           kept.dump(-1, ' ', true).substr(0, kShown) + ", which is no value of ";
+  if (!is_same_kind(item.get(), kept)) bad_input(text + item.option->get_name());
+  try {
+    for (std::string& word : words_of(kept)) item.option->add_result(std::move(word));
+    item.option->run_callback();
+  } catch (const CLI::Error& error) {
+    bad_input(text + error.what());
+  } catch (const Json::exception&) {
+    bad_input(text + item.option->get_name());
+  }
+  item.option->clear();
 }
 
 void Settings::refuse_contradictions(const Json& kept) const {
@@ -85,12 +113,6 @@ CLI::Validator at_least(int64_t low) {
 const std::vector<std::string>& known_hints() {
   static const std::vector<std::string> names = {"gpipe", "1f1b", "bf", "bfw", "zb-h1"};
   return names;
-}
-
-int32_t default_hidden(int32_t dim, bool swiglu) {
-  const int64_t wide = dim;
-  const int64_t hidden = swiglu ? (8 * wide + 23) / 24 * 8 : 4 * wide;
-  return hidden <= std::numeric_limits<int32_t>::max() ? static_cast<int32_t>(hidden) : 0;
 }
 
 void add_model_options(Settings& settings, ModelOptions& options) {

@@ -30,7 +30,8 @@ class Settings {
   /// The value of each option under its key, but for negative numbers: they stand for a default
   /// that follows from other options.
   [[nodiscard]] Json values() const;
-  /// Options that the user did not give get their value from `kept`, where it has one.
+  /// Options that the user did not give get their value from `kept`, where it has one. Throws if
+  /// that is no value that the user could have given.
   void take_defaults(const Json& kept);
   /// Throws if the user gave an option that differs from `kept`.
   void refuse_contradictions(const Json& kept) const;
@@ -51,6 +52,7 @@ class Settings {
     return option;
   }
   static std::string key_of(const std::string& name);
+  static void check(const Item& item, const Json& kept);
 
   CLI::App* app_;
   std::string group_;
@@ -63,16 +65,13 @@ struct ModelOptions {
   int32_t heads = 4;
   int32_t kv_heads = 0;  // 0 = heads
   int32_t context = 128;
-  int32_t hidden = 0;  // 0 = default_hidden
+  int32_t hidden = 0;  // 0 = the library's default
   double dropout = 0;
   bool tied = false;
   bool rotary = false;
   bool rms_norm = false;
   bool swiglu = false;
 };
-
-/// The default of --hidden; 0 if that is too large.
-int32_t default_hidden(int32_t dim, bool swiglu);
 
 struct DataOptions {
   std::vector<std::string> paths;

@@ -16,6 +16,7 @@
 namespace rrfp::cli {
 namespace {
 
+namespace fs = std::filesystem;
 constexpr int kExitSignal = 128;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -35,6 +36,7 @@ class TrainingRun {
   void step();
   void add_up(const rrfp_train_report& report);
   void save();
+  void try_to_save();
   void save_what_is_left();
   Evaluation validate();
   [[nodiscard]] bool validates() const {
@@ -53,6 +55,7 @@ class TrainingRun {
   std::optional<Progress> progress_;
   uint64_t position_ = 0;
   int64_t saved_step_ = -1;
+  bool save_failed_ = false;  // the last attempt
   RunResult result_;
 };
 
@@ -92,13 +95,14 @@ void TrainingRun::make_trainer(const std::optional<CheckpointInfo>& checkpoint) 
          &position_);
     result_.first_step = checkpoint->step;
     result_.step = checkpoint->step;
-    saved_step_ = checkpoint->step;
+    std::error_code ignored;
+    const std::string own = checkpoint_path(options_.output.save, checkpoint->step);
+    if (fs::equivalent(own, checkpoint->path, ignored)) saved_step_ = checkpoint->step;
   }
 }
 
 /// The first write: a folder that cannot be made is better known before hours of training.
 void TrainingRun::make_folders() const {
-  namespace fs = std::filesystem;
   const auto make = [](const std::string& folder, const std::string& option) {
     if (folder.empty()) return;
     std::error_code error;
@@ -124,6 +128,12 @@ void TrainingRun::introduce() {
                          static_cast<long long>(data_info_.validation_windows)));
   if (result_.first_step > 0) {
     progress_->note("resumed at step " + std::to_string(result_.first_step));
+    const TrainingOptions& training = options_.training;
+    if (training.decay != "none" && training.steps > training.decay_steps) {
+      progress_->note(
+          format("the learning rate stays at %g from step %lld on: --lr-min, --decay-steps",
+                 training.lr_min, static_cast<long long>(training.decay_steps)));
+    }
   }
 }
 
@@ -200,6 +210,18 @@ void TrainingRun::save() {
   result_.checkpoint = checkpoint_path(options_.output.save, result_.step);
 }
 
+/// Without ending the run: the disk may have room again by the next attempt.
+void TrainingRun::try_to_save() {
+  try {
+    save();
+    save_failed_ = false;
+  } catch (const Failure& failure) {
+    progress_->finish();
+    complain("train", "step " + std::to_string(result_.step) + " is not saved: " + failure.what());
+    save_failed_ = true;
+  }
+}
+
 /// After a failure, whose own text matters more than that of a second one.
 void TrainingRun::save_what_is_left() {
   if (options_.output.save.empty() || result_.step == result_.first_step) return;
@@ -221,7 +243,7 @@ void TrainingRun::steps() {
       save_what_is_left();
       throw;
     }
-    if (every > 0 && result_.step % every == 0) save();
+    if (every > 0 && result_.step % every == 0) try_to_save();
   }
   progress_->finish();
 }
@@ -231,7 +253,7 @@ int TrainingRun::run() {
   introduce();
   catch_stop_signals();
   steps();
-  save();
+  try_to_save();
   out_.check();
   // Before the evaluation, which is no step of the training.
   if (!options_.output.trace.empty() && result_.step > result_.first_step) {
@@ -243,6 +265,7 @@ int TrainingRun::run() {
   people_.write(summary_text(result_, options_, data_info_));
   if (options_.output.json) out_.write_json(summary_json(result_, options_, data_info_));
   out_.check();
+  if (save_failed_) return kExitBadInput;
   return stop_signal() == 0 ? 0 : kExitSignal + stop_signal();
 }
 

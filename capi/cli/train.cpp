@@ -25,23 +25,6 @@ struct TrainCommand {
   Settings training;
 };
 
-void add_batch_options(Settings& settings, TrainingOptions& options) {
-  settings.add("--batch", options.batch, "samples of a step")->type_name("N")->check(at_least(1));
-  settings.add("--microbatches", options.microbatches, "parts that a step is cut into")
-      ->type_name("N")
-      ->check(at_least(1));
-  settings
-      .add("--accumulate", options.accumulate,
-           "pipeline runs of a step, each with its share of the microbatches")
-      ->type_name("ROUNDS")
-      ->check(at_least(1));
-  settings.add("--steps", options.steps, "steps in total, those of a resumed run included")
-      ->type_name("N")
-      ->check(at_least(1));
-  settings.add("--seed", options.seed, "of weights, dropout and the order of the samples")
-      ->type_name("N");
-}
-
 void add_optimizer_options(Settings& settings, TrainingOptions& options) {
   settings.add("--lr", options.lr, "learning rate")->type_name("X")->check(real(0, kMax));
   settings.add("--lr-min", options.lr_min, "where the decay of the learning rate ends")
@@ -54,7 +37,9 @@ void add_optimizer_options(Settings& settings, TrainingOptions& options) {
       ->check(at_least(0));
   choice(settings.add("--decay", options.decay, "how the learning rate falls"),
          {"none", "cosine", "linear"});
-  settings.add("--decay-steps", options.decay_steps, "the step at which --lr-min is reached")
+  settings
+      .add("--decay-steps", options.decay_steps,
+           "the step at which --lr-min is reached; stays if a run is made longer")
       ->type_name("N")
       ->default_str("STEPS")
       ->check(at_least(1));
@@ -102,7 +87,7 @@ void add_output_options(CLI::App& app, TrainCommand& command) {
       ->check(at_least(1));
   command.training
       .add("--eval-samples", command.options.training.eval_samples,
-           "samples of a validation; 0 = none")
+           "samples of a validation, spread evenly over those kept for it; 0 = none")
       ->type_name("N")
       ->group(checkpoints)
       ->check(at_least(0));
@@ -122,15 +107,7 @@ void add_output_options(CLI::App& app, TrainCommand& command) {
 }
 
 void check_training(const TrainingOptions& training) {
-  if (training.batch < training.microbatches) {
-    bad_input("--batch " + std::to_string(training.batch) + " is less than --microbatches " +
-              std::to_string(training.microbatches) + ": each needs a sample");
-  }
-  if (training.microbatches % training.accumulate != 0) {
-    bad_input("--microbatches " + std::to_string(training.microbatches) +
-              " is not divisible by --accumulate " + std::to_string(training.accumulate) +
-              ": rounds have equal length");
-  }
+  check_batch(training);
   if (training.lr_min > training.lr) {
     bad_input(format("--lr-min %g is greater than --lr %g", training.lr_min, training.lr));
   }
@@ -155,8 +132,7 @@ void check_save(const OutputOptions& output, const std::optional<CheckpointInfo>
     bad_input(text + "give another folder, or --resume " + output.save + " to continue that run");
   }
   const fs::path resumed = checkpoint->path;
-  const bool is_same = fs::equivalent(output.save, resumed, error) ||
-                       fs::equivalent(output.save, resumed / "..", error);
+  const bool is_same = fs::equivalent(output.save, resumed / "..", error);
   if (!is_same || newest > checkpoint->step) {
     bad_input(text + "give another folder for what follows step " +
               std::to_string(checkpoint->step) + " of " + checkpoint->path);
@@ -171,24 +147,45 @@ void check_trace(const std::string& trace) {
   }
 }
 
+/// Writes out the defaults that follow from other options. They are kept: the learning rate of a
+/// run must not jump when the run is made longer.
+void set_derived(TrainingOptions& training) {
+  if (training.lr_min < 0) training.lr_min = training.lr / 10;
+  if (training.decay_steps < 0) training.decay_steps = training.steps;
+  if (training.warmup < 0) training.warmup = training.decay_steps / 20;
+  if (training.weight_decay < 0) training.weight_decay = training.optimizer == "sgd" ? 0 : 0.1;
+}
+
+void take_defaults(TrainCommand& command, const CheckpointInfo& checkpoint) {
+  TrainOptions& options = command.options;
+  command.model.refuse_contradictions(checkpoint.model);
+  command.model.take_defaults(checkpoint.model);
+  command.data.take_defaults(checkpoint.data);
+  // Dropout goes on with the seed that the trainer was made with.
+  if (const auto seed = checkpoint.state.find("seed"); seed != checkpoint.state.end()) {
+    const Json kept = {{"seed", *seed}};
+    command.training.refuse_contradictions(kept);
+    command.training.take_defaults(kept);
+  }
+  command.training.take_defaults(checkpoint.training);
+  options.model.context = checkpoint.context();
+  if (options.output.save.empty() && checkpoint.is_folder) {
+    options.output.save = options.output.resume;
+  }
+  if (checkpoint.step > options.training.steps) {
+    bad_input("the checkpoint is of step " + std::to_string(checkpoint.step) + ", beyond --steps " +
+              std::to_string(options.training.steps));
+  }
+}
+
 int train(TrainCommand& command) {
   TrainOptions& options = command.options;
   std::optional<CheckpointInfo> checkpoint;
   if (!options.output.resume.empty()) {
     checkpoint = describe_checkpoint(options.output.resume);
-    command.model.refuse_contradictions(checkpoint->model);
-    command.model.take_defaults(checkpoint->model);
-    command.data.take_defaults(checkpoint->data);
-    command.training.take_defaults(checkpoint->training);
-    options.model.context = checkpoint->context();
-    if (options.output.save.empty() && checkpoint->is_folder) {
-      options.output.save = options.output.resume;
-    }
-    if (checkpoint->step > options.training.steps) {
-      bad_input("the checkpoint is of step " + std::to_string(checkpoint->step) +
-                ", beyond --steps " + std::to_string(options.training.steps));
-    }
+    take_defaults(command, *checkpoint);
   }
+  set_derived(options.training);
   check_training(options.training);
   check_save(options.output, checkpoint);
   check_trace(options.output.trace);
@@ -214,21 +211,50 @@ void add_train(CLI::App& app, Run& run) {
   sub->callback([command, &run] { run = [command] { return train(*command); }; });
 }
 
+void add_batch_options(Settings& settings, TrainingOptions& options) {
+  settings.add("--batch", options.batch, "samples of a step")->type_name("N")->check(at_least(1));
+  settings.add("--microbatches", options.microbatches, "parts that a step is cut into")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings
+      .add("--accumulate", options.accumulate,
+           "pipeline runs of a step, each with its share of the microbatches")
+      ->type_name("ROUNDS")
+      ->check(at_least(1));
+  settings.add("--steps", options.steps, "steps in total, those of a resumed run included")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings
+      .add("--seed", options.seed,
+           "of weights, dropout and the order of the samples; a resumed run keeps it")
+      ->type_name("N");
+}
+
+void check_batch(const TrainingOptions& options) {
+  if (options.batch < options.microbatches) {
+    bad_input("--batch " + std::to_string(options.batch) + " is less than --microbatches " +
+              std::to_string(options.microbatches) + ": each needs a sample");
+  }
+  if (options.microbatches % options.accumulate != 0) {
+    bad_input("--microbatches " + std::to_string(options.microbatches) +
+              " is not divisible by --accumulate " + std::to_string(options.accumulate) +
+              ": rounds have equal length");
+  }
+}
+
 void set_training(const TrainingOptions& options, rrfp_trainer_options& out) {
-  const bool is_sgd = options.optimizer == "sgd";
   if (options.nondeterministic) out.flags |= RRFP_TRAINER_NONDETERMINISTIC;
-  out.optimizer = is_sgd ? RRFP_OPTIMIZER_SGD : RRFP_OPTIMIZER_ADAMW;
+  out.optimizer = options.optimizer == "sgd" ? RRFP_OPTIMIZER_SGD : RRFP_OPTIMIZER_ADAMW;
   out.decay = RRFP_DECAY_NONE;
   if (options.decay == "cosine") out.decay = RRFP_DECAY_COSINE;
   if (options.decay == "linear") out.decay = RRFP_DECAY_LINEAR;
   out.lr = options.lr;
-  out.lr_min = options.lr_min < 0 ? options.lr / 10 : options.lr_min;
-  out.decay_steps = options.decay_steps < 0 ? options.steps : options.decay_steps;
-  out.warmup_steps = options.warmup < 0 ? out.decay_steps / 20 : options.warmup;
+  out.lr_min = options.lr_min;
+  out.decay_steps = options.decay_steps;
+  out.warmup_steps = options.warmup;
   out.beta1 = options.beta1;
   out.beta2 = options.beta2;
-  const double weight_decay_default = is_sgd ? 0 : 0.1;
-  out.weight_decay = options.weight_decay < 0 ? weight_decay_default : options.weight_decay;
+  out.weight_decay = options.weight_decay;
   out.momentum = options.momentum;
   out.clip_norm = options.clip;
   out.non_finite = options.non_finite == "skip" ? RRFP_NON_FINITE_SKIP : RRFP_NON_FINITE_STOP;

@@ -14,7 +14,7 @@
 
 namespace rrfp::cli {
 
-/// Negative where the default follows from other options.
+/// Negative where the default follows from other options, until set_derived.
 struct TrainingOptions {
   int32_t batch = 16;
   int32_t microbatches = 8;
@@ -76,6 +76,10 @@ struct RunResult {
 /// Checks everything, trains, writes. Returns the exit code.
 int run_training(const TrainOptions& options, const std::optional<CheckpointInfo>& checkpoint);
 
+/// The options that say what a step is.
+void add_batch_options(Settings& settings, TrainingOptions& options);
+/// Throws if they do not fit together.
+void check_batch(const TrainingOptions& options);
 /// The optimizer and loss part of the options of the library.
 void set_training(const TrainingOptions& options, rrfp_trainer_options& out);
 /// How evaluation cuts samples: like one round of a step.

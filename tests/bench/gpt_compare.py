@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-FIGURE = re.compile(r"(\w+) ([0-9.]+)")
+FIGURE = re.compile(r"(\w+) ([0-9]+(?:\.[0-9]+)?)(?=\s)")
 TORCH = ["/usr/bin/python3", sys.path[0] + "/peers/torch_gpt.py"]
 STEPS = "10"
 

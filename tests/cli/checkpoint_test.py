@@ -48,6 +48,40 @@ class ResumeTest(support.CliTest):
         self.assertIsNone(summary["loss"])
         self.assertIsNotNone(summary["val_loss"])
 
+    def test_longer_run_keeps_its_learning_rate(self):
+        save = self.dir / "save"
+        self.train("--steps", 20, "--save", save)
+        result = self.ok("train", "--json", "--resume", save, "--steps", 30)
+        self.assertIn(b"learning rate stays at 0.0001 from step 20 on", result.stderr)
+        _, summary = self.lines(result.stdout)
+        _, whole = self.train("--steps", 30, "--decay-steps", 20, "--warmup", 1, "--lr-min", "1e-4")
+        self.assertEqual(summary["weights_sha256"], whole["weights_sha256"])
+        _, again = self.resume(next(save.glob("step-*20")), "--steps", 30, "--decay-steps", 30)
+        self.assertNotEqual(again["weights_sha256"], whole["weights_sha256"])
+
+    def test_nothing_left_but_another_folder(self):
+        save = self.dir / "save"
+        self.train("--steps", 2, "--save", save)
+        other = self.dir / "other"
+        _, summary = self.resume(save, "--save", other)
+        self.assertEqual(summary["checkpoint"], str(other / "step-00000002"))
+        self.assertEqual(support.steps_in(other), [2])
+        before = self.contents()
+        _, summary = self.resume(save / "step-00000002", "--save", save)
+        self.assertEqual(summary["checkpoint"], str(save / "step-00000002"))
+        self.assertEqual(self.contents(), before)
+
+    def test_folders_that_are_no_checkpoints(self):
+        save = self.dir / "save"
+        self.train("--steps", 2, "--save", save)
+        (save / "step-00000009").mkdir()  # no state.json
+        shutil.copytree(save / "step-00000002", save / "step-7")  # not what the library calls it
+        _, summary = self.resume(save, "--steps", 3)
+        self.assertEqual(summary["steps"], 3)
+        self.assertEqual(summary["checkpoint"], str(save / "step-00000003"))
+        about = json.loads(self.ok("info", "--json", "--checkpoint", save).stdout)
+        self.assertEqual(about["checkpoint"], str(save / "step-00000003"))
+
     def interrupt(self, number, *options):
         """Stops a run after some steps. Returns its exit code and what it wrote."""
         process = support.start("train", "--json", "--data", self.text, *support.TINY,
@@ -77,14 +111,45 @@ class ResumeTest(support.CliTest):
         save = self.dir / "save"
         self.train("--steps", 2, "--save", save)
         before = self.contents()
-        text = self.refused("train", "--resume", save, "--steps", 4, file_size_max=4096,
-                            names=["save"])
-        self.assertRegex(text, "[Ff]ile too large|[Nn]o space")
+        result = support.run("train", "--json", "--quiet", "--resume", save, "--steps", 4,
+                             "--save-every", 1, file_size_max=4096)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        for step in (3, 4):
+            self.assertRegex(result.stderr.decode(),
+                             f"(?m)^rrfp train: step {step} is not saved: .*save.*"
+                             "([Ff]ile too large|[Nn]o space)")
+        lines, summary = self.lines(result.stdout)
+        self.assertEqual([line["step"] for line in lines], [3, 4])
+        self.assertIsNone(summary["checkpoint"])
         after = self.contents()
         self.assertEqual({name: after.get(name) for name in before}, before)
         self.assertEqual(support.steps_in(save), [2])
         _, summary = self.resume(save, "--steps", 4)
         self.assertEqual(summary["steps"], 4)
+
+    def test_disk_that_recovers(self):
+        good = self.dir / "good"
+        good.mkdir()
+        save = self.dir / "save"
+
+        def point_to(target):
+            link = self.dir / "link"
+            link.symlink_to(target)
+            link.rename(save)
+
+        point_to(good)
+        process = support.start("train", "--json", "--quiet", "--data", self.text, *support.TINY,
+                                "--steps", 100, "--delay-us", 5000, "--save", save,
+                                "--save-every", 1)
+        process.stdout.readline()
+        point_to(self.text)
+        complaint = process.stderr.readline()
+        point_to(good)
+        output, errors = process.communicate(timeout=support.TIMEOUT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertIn(b"is not saved", complaint)
+        self.assertEqual(json.loads(output.splitlines()[-1])["steps"], 100)
+        self.assertEqual(support.steps_in(good)[-1], 100)
 
     def test_reader_that_goes_away(self):
         save = self.dir / "save"
@@ -144,9 +209,27 @@ class RefusedCheckpointTest(support.CliTest):
                                  (["--context", 32], ["--context", "32", "16"]),
                                  (["--kv-heads", 1], ["--kv-heads", "1", "2"]),
                                  (["--hidden", 32], ["--hidden", "32", "64"]),
+                                 (["--seed", 7], ["--seed", "7", "1"]),
                                  (["--rotary"], ["--rotary", "true", "false"])):
             self.refused("train", "--resume", self.save, "--steps", 4, *arguments, names=names)
-        self.resume(self.save, "--steps", 3, "--dim", 16, "--hidden", 64)
+        self.resume(self.save, "--steps", 3, "--dim", 16, "--hidden", 64, "--seed", 1)
+
+    def test_kept_values(self):
+        for key, value in (("accumulate", 0), ("accumulate", "4"), ("accumulate", None),
+                           ("accumulate", 3), ("microbatches", -1), ("microbatches", 9),
+                           ("batch", 1.5), ("batch", 1 << 40), ("seed", "one")):
+            copy = self.dir / f"{key} {value}"
+            shutil.copytree(self.checkpoint, copy)
+            self.edit_state(copy, **{key: value})
+            for command in (["train", "--steps", 4, "--resume"], ["eval", "--checkpoint"]):
+                with self.subTest((command, key, value)):
+                    text = self.refused(*command, copy, names=[key])
+                    self.assertNotIn("json.exception", text)
+        for key, value in (("lr", "much"), ("decay", "slow"), ("beta1", 2)):
+            copy = self.dir / key
+            shutil.copytree(self.checkpoint, copy)
+            self.edit_state(copy, **{key: value})
+            self.refused("train", "--steps", 4, "--resume", copy, names=[key, str(value)])
 
     def test_fewer_steps(self):
         self.refused("train", "--resume", self.save, "--steps", 1, names=["2", "--steps 1"])
@@ -174,11 +257,28 @@ class RefusedCheckpointTest(support.CliTest):
                                         8, *options).stdout)
             self.assertEqual(result["loss"], summary["val_loss"])
             self.assertEqual(result["unigram_entropy"], summary["unigram_entropy"])
+        everything = json.loads(self.ok("eval", "--json", "--checkpoint", self.save, "--samples",
+                                        100000).stdout)
+        self.assertEqual(everything["samples"], 37)
         train = json.loads(self.ok("eval", "--json", "--checkpoint", self.save, "--split", "train",
                                    "--samples", 21).stdout)
         self.assertEqual(train["samples"], 21)
         self.assertNotEqual(train["loss"], summary["val_loss"])
         self.assertIn("nats per token", self.ok("eval", "--checkpoint", self.save).stdout.decode())
+
+    def test_eval_of_accumulated_rounds(self):
+        save = self.dir / "rounds"
+        _, summary = self.train("--steps", 2, "--accumulate", 4, "--save", save)
+        for options in ([], ["--microbatches", 2], ["--batch", 8],
+                        ["--batch", 6, "--microbatches", 3]):
+            with self.subTest(options):
+                result = json.loads(self.ok("eval", "--json", "--checkpoint", save, "--samples", 8,
+                                            *options).stdout)
+                self.assertAlmostEqual(result["loss"], summary["val_loss"], places=5)
+                if not options:
+                    self.assertEqual(result["loss"], summary["val_loss"])
+        self.refused("eval", "--checkpoint", save, "--microbatches", 3,
+                     names=["--batch 2", "--microbatches 3"])
 
 
 if __name__ == "__main__":

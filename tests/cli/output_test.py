@@ -89,8 +89,9 @@ class OutputTest(support.CliTest):
                              "--optimizer", "sgd", "--lr", "1e38", "--clip", 0, "--steps", 50,
                              "--save", save)
         self.assertEqual(result.returncode, 1, result.stderr)
-        if b"saved step" in result.stderr:
-            self.assertEqual(len(support.steps_in(save)), 1)
+        self.assertIn(b"saved step", result.stderr)
+        self.assertEqual(len(support.steps_in(save)), 1)
+        self.assertGreaterEqual(support.steps_in(save)[0], 1)
 
 
 if __name__ == "__main__":

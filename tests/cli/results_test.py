@@ -43,6 +43,28 @@ class JsonTest(support.CliTest):
         _, summary = self.train(*STEPS, "--validation", 0)
         self.assertIsNone(summary["val_loss"])
 
+    def test_nondeterministic(self):
+        lines, summary = self.train(*STEPS)
+        for options in ([], ["--stages", 4, "--hint", "bfw", "--delay-us", 300]):
+            found_lines, found = self.train(*STEPS, "--nondeterministic", *options)
+            self.assertEqual(len(found_lines), len(lines))
+            for line, expected in zip(found_lines, lines):
+                self.assertAlmostEqual(line["loss"], expected["loss"], places=4)
+            self.assertAlmostEqual(found["val_loss"], summary["val_loss"], places=4)
+
+    def test_validation_reaches_every_file(self):
+        # Of equal length: the windows are the same, and only those in the last file differ.
+        losses = []
+        for last in (b"z", b"#"):
+            folder = self.dir / last.hex()
+            folder.mkdir()
+            (folder / "1").write_bytes(support.sample_text())
+            (folder / "2").write_bytes(last * 6000)
+            result = self.ok("train", "--json", "--data", folder, *support.TINY, "--steps", 1,
+                             "--lr", 0)
+            losses.append(self.lines(result.stdout)[1]["val_loss"])
+        self.assertNotEqual(*losses)
+
     def test_tokens(self):
         data = self.dir / "tokens"
         data.write_bytes(struct.pack("<3000I", *(i * i % 300 for i in range(3000))))

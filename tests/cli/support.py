@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-RRFP = sys.argv.pop(1)
+RRFP = str(pathlib.Path(sys.argv.pop(1)).resolve())  # tests run it in other folders, too
 TIMEOUT_S = 120
 # Two blocks between embedding and head: up to four stages.
 MODEL = ["--layers", "2", "--dim", "16", "--heads", "2", "--context", "16"]
@@ -96,6 +96,13 @@ class CliTest(unittest.TestCase):
         objects = [json.loads(line) for line in output.splitlines()]
         self.assertTrue(objects[-1]["summary"])
         return objects[:-1], objects[-1]
+
+    def edit_state(self, checkpoint, **training):
+        """Changes what a checkpoint keeps of the options of its training."""
+        path = checkpoint / "state.json"
+        state = json.loads(path.read_text())
+        state["user"]["training"].update(training)
+        path.write_text(json.dumps(state))
 
     def contents(self):
         """All files of the test's folder."""
