@@ -4,17 +4,20 @@
 
     torch_gpt.py [STEPS]      default 10; prints milliseconds per step and peak memory
 
-One thread, f32. Attention is written out, since Debian's PyTorch 1.13 has no fused one for training.
+One thread, f32: also in OpenBLAS, whose threads torch.set_num_threads does not know. Attention is written out, since Debian's PyTorch 1.13 has no fused one for training.
 Needs Debian's python3-torch; run it with /usr/bin/python3.
 """
+import os
 import resource
 import statistics
 import sys
 import time
 
-import torch
-from torch import nn
-from torch.nn import functional
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # is read when the library is loaded
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 VOCABULARY, CONTEXT, LAYERS, DIM, HEADS, BATCH = 256, 128, 4, 256, 4, 8
 
