@@ -55,6 +55,7 @@ TEST(Nulls, Handles) {
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_step(trainer, nullptr, nullptr, &refusal.error));
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_evaluate(trainer, nullptr, nullptr, &refusal.error));
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_cancel(trainer, &refusal.error));
+  EXPECT_NULL_HANDLE("trainer", rrfp_trainer_get_info(trainer, nullptr, &refusal.error));
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_rank_report(trainer, 0, nullptr, &refusal.error));
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_first_blocks(trainer, nullptr, &refusal.error));
   EXPECT_NULL_HANDLE("trainer", rrfp_trainer_read(trainer, 0, 0, nullptr, 0, &refusal.error));
@@ -101,6 +102,7 @@ TEST(Nulls, Arguments) {
   EXPECT_NULL_ARGUMENT("out", rrfp_trainer_create(model, nullptr, nullptr, &refusal.error));
   EXPECT_NULL_ARGUMENT("batch", rrfp_trainer_step(trainer, nullptr, nullptr, &refusal.error));
   EXPECT_NULL_ARGUMENT("batch", rrfp_trainer_evaluate(trainer, nullptr, nullptr, &refusal.error));
+  EXPECT_NULL_ARGUMENT("out", rrfp_trainer_get_info(trainer, nullptr, &refusal.error));
   EXPECT_NULL_ARGUMENT("out", rrfp_trainer_rank_report(trainer, 0, nullptr, &refusal.error));
   EXPECT_NULL_ARGUMENT("first_blocks", rrfp_trainer_first_blocks(trainer, nullptr, &refusal.error));
   EXPECT_NULL_ARGUMENT("data", rrfp_trainer_read(trainer, 0, 0, nullptr, 512, &refusal.error));
