@@ -16,9 +16,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SECONDS_MAX = 240  # of training, generating and a build with nothing to do
-VALIDATION_LOSS = 1.97
-TOLERANCE = 0.03
-CLEARLY_BELOW = 0.75
+VALIDATION_LOSS = 1.335
+TOLERANCE = 0.05
+CLEARLY_BELOW = 0.6
 
 
 def run(*arguments):
