@@ -53,8 +53,8 @@ TEST_P(OptimizerTest, AdamW) {
     k().adamw(n, s, ws.data(), ms.data(), vs.data(), gs.data());
     for (size_t i = 0; i < w.size(); ++i) {
       const double gradient = g[i] * wide(s.gradient_scale);
-      m[i] = wide(s.beta1) * m[i] + (1 - wide(s.beta1)) * gradient;
-      v[i] = wide(s.beta2) * v[i] + (1 - wide(s.beta2)) * gradient * gradient;
+      m[i] = s.beta1 * m[i] + (1 - s.beta1) * gradient;
+      v[i] = s.beta2 * v[i] + (1 - s.beta2) * gradient * gradient;
       const double direction =
           m[i] * wide(s.correction1) / (std::sqrt(v[i] * wide(s.correction2)) + wide(s.epsilon));
       w[i] -= wide(s.lr) * (direction + wide(s.weight_decay) * w[i]);
