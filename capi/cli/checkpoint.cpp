@@ -27,7 +27,7 @@ bool has_state(const fs::path& folder) {
 
 /// The width of the feed-forward layers, or 0 if the model has none.
 int64_t hidden_of(const std::string& path) {
-  const Model model = create<Model>(rrfp_model_create_from_checkpoint, path.c_str());
+  const auto model = create<Model>(rrfp_model_create_from_checkpoint, path.c_str());
   auto info = prepared(rrfp_model_info_init);
   call(rrfp_model_get_info, model.get(), &info);
   for (int32_t i = 0; i < info.parameters; ++i) {

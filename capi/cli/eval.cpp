@@ -64,14 +64,14 @@ Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
     bad_input("there are no samples for --split " + command.split +
               format(": --validation is %g", command.data_options.validation));
   }
-  const Model model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
+  const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
   Batches batches(data, checkpoint.context());
   batches.read(split, 0, cut.samples, cut.microbatches);
   PipelineParts parts;
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("eval", wanted);
   set_pipeline(command.pipeline, model.get(), batches.first_microbatch(), parts, wanted);
-  const Trainer trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
+  const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
   return evaluate(trainer.get(), batches, split, windows, command.samples, cut);

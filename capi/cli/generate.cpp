@@ -96,14 +96,14 @@ int generate(const GenerateCommand& command) {
   const CheckpointInfo checkpoint = describe_checkpoint(command.checkpoint);
   const bool is_bytes = checkpoint.is_bytes();
   const std::vector<int32_t> prompt = prompt_of(command, checkpoint);
-  const Model model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
+  const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("generate", wanted);
-  const Trainer trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
+  const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
   const int32_t context = command.context > 0 ? command.context : checkpoint.context();
-  const Generator generator = create<Generator>(rrfp_generator_create, trainer.get(), context);
+  const auto generator = create<Generator>(rrfp_generator_create, trainer.get(), context);
   call(rrfp_generator_start, generator.get(), prompt.data(), prompt.size());
 
   Output out(STDOUT_FILENO);

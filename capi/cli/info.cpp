@@ -20,6 +20,8 @@ struct InfoCommand {
 };
 
 /// One line per member, members of members indented below it.
+// The library refuses objects that are nested deep.
+// NOLINTNEXTLINE(misc-no-recursion)
 std::string table(const Json& object, size_t indent = 0) {
   constexpr size_t kNameWidth = 20;
   std::string text;
@@ -60,7 +62,7 @@ Json about_checkpoint(const std::string& path) {
   if (const auto position = checkpoint.state.find("position"); position != checkpoint.state.end()) {
     about["position"] = *position;
   }
-  const Model model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
+  const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
   auto info = prepared(rrfp_model_info_init);
   call(rrfp_model_get_info, model.get(), &info);
   about["parameters"] = info.parameter_elements;

@@ -2,6 +2,7 @@
 #include "capi/cli/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace rrfp::cli {
@@ -13,7 +14,7 @@ constexpr double kMemory = 0.9;  // of the running means
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
 std::string duration(double seconds) {
-  const auto whole = static_cast<long long>(std::clamp(seconds, 0.0, 1e9) + 0.5);
+  const auto whole = std::llround(std::clamp(seconds, 0.0, 1e9));
   if (whole >= 3600) {
     return format("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
   }
