@@ -6,11 +6,8 @@
 //   RRFP_FUZZ_SEED=<seed>   runs this one file only
 //   RRFP_FUZZ_RUNS=<count>  runs that many files of each kind instead of kRunsDefault
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,11 +15,9 @@
 
 #include "engine/train/safetensors.h"
 #include "engine/train/state_json.h"
+#include "tests/fuzz/seeds.h"
 #include "tests/support/splitmix.h"
 #include "tests/train/checkpoints.h"
-
-// Present with AddressSanitizer only; it does not end in a signal.
-extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace rrfp::train {
 namespace {
@@ -34,41 +29,10 @@ using test::Tensors;
 
 constexpr uint64_t kRunsDefault = 3000;
 
-std::string replay_command;  // of the file that is being read
-
-void print_replay() {
-  if (write(STDERR_FILENO, replay_command.data(), replay_command.size()) < 0) return;
-}
-
-void on_signal(int number) {
-  print_replay();
-  std::signal(number, SIG_DFL);
-  std::raise(number);
-}
-
-/// Calls run(seed) for the seeds that the environment asks for.
+/// Calls run(seed) for many seeds.
 template <class Run>
 void for_each_seed(Run run) {
-  if (__sanitizer_set_death_callback != nullptr) {
-    __sanitizer_set_death_callback(print_replay);
-  } else {
-    for (const int number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE}) std::signal(number, on_signal);
-  }
-  const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
-  const char* const only = std::getenv("RRFP_FUZZ_SEED");
-  const char* const runs = std::getenv("RRFP_FUZZ_RUNS");
-  const uint64_t first = only != nullptr ? std::strtoull(only, nullptr, 10) : 0;
-  const uint64_t count = only != nullptr   ? 1
-                         : runs != nullptr ? std::strtoull(runs, nullptr, 10)
-                                           : kRunsDefault;
-  for (uint64_t seed = first; seed < first + count; ++seed) {
-    replay_command = "replay: RRFP_FUZZ_SEED=" + std::to_string(seed) +
-                     " tests/fuzz/safetensors_fuzz_test --gtest_filter=" + test->test_suite_name() +
-                     "." + test->name() + "\n";
-    SCOPED_TRACE(replay_command);
-    run(seed);
-    if (::testing::Test::HasFailure()) return;
-  }
+  fuzz::for_each_seed("tests/fuzz/safetensors_fuzz_test", kRunsDefault, run);
 }
 
 // --- Mutations
