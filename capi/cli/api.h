@@ -4,6 +4,7 @@
 // carry the exit code. Nothing else here knows about statuses.
 #pragma once
 
+#include <rrfp/simulate.h>
 #include <rrfp/train.h>
 
 #include <cstddef>
@@ -50,6 +51,8 @@ using Model = std::unique_ptr<rrfp_model, Destroy<rrfp_model_destroy>>;
 using Trainer = std::unique_ptr<rrfp_trainer, Destroy<rrfp_trainer_destroy>>;
 using Data = std::unique_ptr<rrfp_data, Destroy<rrfp_data_destroy>>;
 using Hint = std::unique_ptr<rrfp_hint, Destroy<rrfp_hint_destroy>>;
+using Graph = std::unique_ptr<rrfp_graph, Destroy<rrfp_graph_destroy>>;
+using Simulation = std::unique_ptr<rrfp_simulation, Destroy<rrfp_simulation_destroy>>;
 using Generator = std::unique_ptr<rrfp_generator, Destroy<rrfp_generator_destroy>>;
 
 /// Calls a function whose last parameter is the error; throws ApiFailure on a negative status.
@@ -67,6 +70,16 @@ Handle create(Function* function, Arguments... arguments) {
   typename Handle::pointer made = nullptr;
   call(function, arguments..., &made);
   return Handle(made);
+}
+
+/// What `work` returns. Failures get a label in front, such as "--hint zb-v".
+template <class Work>
+auto labelled(const std::string& label, const Work& work) {
+  try {
+    return work();
+  } catch (const Failure& failure) {
+    throw Failure(failure.exit_code(), label + ": " + failure.what());
+  }
 }
 
 /// The text that a function writes to a buffer of the caller.

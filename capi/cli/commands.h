@@ -15,5 +15,8 @@ void add_train(CLI::App& app, Run& run);
 void add_eval(CLI::App& app, Run& run);
 void add_generate(CLI::App& app, Run& run);
 void add_info(CLI::App& app, Run& run);
+void add_simulate(CLI::App& app, Run& run);
+void add_hint(CLI::App& app, Run& run);
+void add_trace(CLI::App& app, Run& run);
 
 }  // namespace rrfp::cli

@@ -55,7 +55,7 @@ Cut cut_of(const EvalCommand& command, const TrainingOptions& training) {
 }
 
 Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
-                   const rrfp_data* data, Cut cut) {
+                   const TrainingOptions& training, const rrfp_data* data, Cut cut) {
   const rrfp_data_info info = info_of(data);
   const bool is_train = command.split == "train";
   const rrfp_split split = is_train ? RRFP_SPLIT_TRAIN : RRFP_SPLIT_VALIDATION;
@@ -70,6 +70,7 @@ Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
   PipelineParts parts;
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("eval", wanted);
+  wanted.injection = injection_of(training.injection);
   set_pipeline(command.pipeline, model.get(), batches.first_microbatch(), parts, wanted);
   const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
@@ -89,7 +90,7 @@ int eval(EvalCommand& command) {
     bad_input("the data has a vocabulary of " + std::to_string(info.vocabulary) +
               ", the checkpoint one of " + std::to_string(checkpoint.vocabulary()));
   }
-  const Evaluation result = loss_of(command, checkpoint, data.get(), cut);
+  const Evaluation result = loss_of(command, checkpoint, training, data.get(), cut);
   Output out(STDOUT_FILENO);
   if (command.json) {
     out.write_json({{"checkpoint", command.checkpoint},

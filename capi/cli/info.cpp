@@ -9,7 +9,7 @@
 #include "capi/cli/api.h"
 #include "capi/cli/checkpoint.h"
 #include "capi/cli/commands.h"
-#include "capi/cli/options.h"
+#include "capi/cli/hints.h"
 
 namespace rrfp::cli {
 namespace {

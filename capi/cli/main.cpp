@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rrfp: trains, evaluates and samples language models over the C API of the library, of which it is
-// a client like any other.
+// rrfp: trains, evaluates and samples language models, simulates pipelines, and converts and draws
+// schedules and timelines, over the C API of the library, of which it is a client like any other.
 //
 // Exit codes: 0 fine, 2 bad input or files, also if the last checkpoint could not be written, 1
 // anything else; 130 and 143 after SIGINT and SIGTERM.
@@ -40,6 +40,9 @@ int guarded(int count, const char* const* arguments) {
   add_eval(app, run);
   add_generate(app, run);
   add_info(app, run);
+  add_simulate(app, run);
+  add_hint(app, run);
+  add_trace(app, run);
   try {
     app.parse(count, arguments);
   } catch (const CLI::Success& asked) {  // --help, --version

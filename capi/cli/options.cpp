@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capi/cli/api.h"
+#include "capi/cli/hints.h"
 
 namespace rrfp::cli {
 namespace {
@@ -110,9 +111,16 @@ CLI::Validator at_least(int64_t low) {
       "");
 }
 
-const std::vector<std::string>& known_hints() {
-  static const std::vector<std::string> names = {"gpipe", "1f1b", "bf", "bfw", "zb-h1"};
-  return names;
+CLI::Validator between(int64_t low, int64_t high) {
+  return CLI::Validator(
+      [low, high](std::string& text) {
+        int64_t value = 0;
+        const bool fits = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+        return fits ? std::string()
+                    : format("%.100s is not a whole number from %lld to %lld", text.c_str(),
+                             static_cast<long long>(low), static_cast<long long>(high));
+      },
+      "");
 }
 
 void add_model_options(Settings& settings, ModelOptions& options) {
@@ -164,18 +172,23 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
                                   const char* type) {
     return app.add_option(name, value, help)->capture_default_str()->type_name(type)->group(group);
   };
-  std::string hints;
-  for (const std::string& name : known_hints()) hints += name + ", ";
+  const std::string hints = joined(known_hints());
   add("--stages", options.stages, "pipeline stages", "N")->check(at_least(1));
   add("--ranks", options.ranks, "threads that the stages are placed on", "N")
       ->default_str("STAGES; for loop and v half of it")
       ->check(at_least(1));
   choice(add("--placement", options.placement, "which rank has which stage", ""),
          {"linear", "loop", "v"});
-  add("--hint", options.hint, ("order of tasks: " + hints + "or a file of schedule text").c_str(),
+  add("--hint", options.hint,
+      ("order of tasks: " + hints + ", a file of schedule text, or auto: what past steps say")
+          .c_str(),
       "NAME|FILE");
-  choice(add("--order", options.order, "ready: first ready task in the order of the hint", ""),
-         {"ready", "strict"});
+  choice(add("--order", options.order,
+             "ready: first ready task in the order of the hint; strict: in that order; paired: "
+             "strict, with sends that wait for their receiver",
+             ""),
+         {"ready", "strict", "paired"})
+      ->default_str("ready");
   add("--cap", options.cap, "activations that a rank may hold at once", "SLOTS")
       ->default_str("")
       ->check(at_least(1));
@@ -184,6 +197,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
       ->check(at_least(1));
   add("--hold", options.hold, "how long a task may wait for a better one, in thousandths of it",
       "PERMILLE")
+      ->default_str("0")
       ->check(at_least(0));
   app.add_flag("--recompute", options.recompute, "keep only what enters a block: less memory")
       ->group(group);

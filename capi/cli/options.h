@@ -85,18 +85,15 @@ struct PipelineOptions {
   int32_t ranks = 0;
   std::string placement = "linear";
   std::string hint = "zb-h1";
-  std::string order = "ready";
+  std::string order;  // empty = ready; auto decides itself
   int64_t cap = 0;
   int64_t cap_bytes = 0;
-  int32_t hold = 0;
+  int32_t hold = -1;  // not given
   bool recompute = false;
   std::string partition = "estimated";
   std::string wake = "park";
   int64_t delay_us = 0;
 };
-
-/// The names that rrfp_hint_create knows.
-const std::vector<std::string>& known_hints();
 
 void add_model_options(Settings& settings, ModelOptions& options);
 void add_data_options(Settings& settings, DataOptions& options);
@@ -109,5 +106,7 @@ CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words);
 CLI::Validator real(double low, double high);
 /// Accepts whole numbers from `low` on.
 CLI::Validator at_least(int64_t low);
+/// Accepts whole numbers from `low` to `high`.
+CLI::Validator between(int64_t low, int64_t high);
 
 }  // namespace rrfp::cli

@@ -2,39 +2,30 @@
 #include "capi/cli/pipeline.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "capi/cli/hints.h"
 #include "capi/cli/output.h"
 
 namespace rrfp::cli {
 namespace {
 
-Hint make_hint(const std::string& name) {
-  const auto& known = known_hints();
-  if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return create<Hint>(rrfp_hint_create, name.c_str());
+/// `auto` decides on hint, order and holding, which therefore must not be given.
+void set_hint(const PipelineOptions& options, PipelineParts& parts, rrfp_trainer_options& out) {
+  if (options.hint == "auto") {
+    if (!options.order.empty()) {
+      bad_input("--order " + options.order + " does not go with --hint auto, which chooses it");
+    }
+    if (options.hold >= 0) {
+      bad_input("--hold " + std::to_string(options.hold) +
+                " does not go with --hint auto, which chooses it");
+    }
+    out.flags |= RRFP_TRAINER_AUTO;
+    return;
   }
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(name, ignored)) {
-    std::string names;
-    for (const std::string& each : known) names += (names.empty() ? "" : ", ") + each;
-    bad_input("--hint " + name + " is neither a known hint (" + names + ") nor a file");
-  }
-  std::ifstream file(name, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) bad_input("--hint " + name + ": the file cannot be read");
-  try {
-    return create<Hint>(rrfp_hint_create_from_text, text.data(), text.size());
-  } catch (const Failure& failure) {
-    throw Failure(failure.exit_code(), "--hint " + name + ": " + failure.what());
-  }
-}
-
-rrfp_placement placement_of(const std::string& name) {
-  if (name == "loop") return RRFP_PLACEMENT_LOOP;
-  return name == "v" ? RRFP_PLACEMENT_V : RRFP_PLACEMENT_LINEAR;
+  parts.hint = load_hint("--hint " + options.hint, options.hint);
+  out.hint = parts.hint.get();
+  out.order = order_of(options.order);
+  out.hold_permille = std::max(0, options.hold);
 }
 
 rrfp_wake wake_of(const std::string& name) {
@@ -56,15 +47,12 @@ void print_log(void* command, rrfp_log_level level, const char* text) {
 void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
                   std::span<const rrfp_tensor> sample, PipelineParts& parts,
                   rrfp_trainer_options& out) {
-  parts.hint = make_hint(options.hint);
-  out.hint = parts.hint.get();
+  set_hint(options, parts, out);
   if (options.recompute) out.flags |= RRFP_TRAINER_RECOMPUTE;
   out.stages = options.stages;
   out.ranks = options.ranks;
   out.placement = placement_of(options.placement);
-  out.order = options.order == "strict" ? RRFP_ORDER_STRICT : RRFP_ORDER_READY;
   out.wake = wake_of(options.wake);
-  out.hold_permille = options.hold;
   out.cap_slots = options.cap;
   out.cap_bytes = options.cap_bytes;
   out.delay_us_max = options.delay_us;

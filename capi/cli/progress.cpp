@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 namespace rrfp::cli {
 namespace {
@@ -74,6 +75,35 @@ void Progress::note(const std::string& text) {
 
 void Progress::finish() {
   if (live_ && drawn_) out_->write("\n");
+  drawn_ = false;
+}
+
+Counter::Counter(Output& out, std::string what, int64_t last, bool terminal_only)
+    : out_(&out),
+      what_(std::move(what)),
+      last_(last),
+      live_(out.is_terminal()),
+      silent_(!live_ && terminal_only) {}
+
+void Counter::done(int64_t count) {
+  if (silent_) return;
+  const std::string line = what_ + " " + std::to_string(count) + "/" + std::to_string(last_);
+  if (!live_) {
+    if (count < last_ && count - shown_ < std::max<int64_t>(1, last_ / kLines)) return;
+    shown_ = count;
+    out_->write(line + "\n");
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && now - drawn_at_ < kRedraw) return;
+  drawn_ = true;
+  drawn_at_ = now;
+  const auto width = static_cast<size_t>(std::max(1, out_->columns() - 1));
+  out_->write(std::string(kClearLine) + line.substr(0, width));
+}
+
+void Counter::clear() {
+  if (drawn_) out_->write(kClearLine);
   drawn_ = false;
 }
 

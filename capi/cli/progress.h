@@ -47,4 +47,25 @@ class Progress {
   std::chrono::steady_clock::time_point drawn_at_;
 };
 
+/// Counts what is done: "case 400/10000".
+class Counter {
+ public:
+  /// With `terminal_only` nothing is shown elsewhere: other lines say how far it is.
+  Counter(Output& out, std::string what, int64_t last, bool terminal_only);
+
+  void done(int64_t count);
+  /// Takes the line away.
+  void clear();
+
+ private:
+  Output* out_;
+  std::string what_;
+  int64_t last_;
+  bool live_;
+  bool silent_;
+  bool drawn_ = false;
+  int64_t shown_ = 0;
+  std::chrono::steady_clock::time_point drawn_at_;
+};
+
 }  // namespace rrfp::cli

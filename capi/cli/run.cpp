@@ -17,7 +17,6 @@ namespace rrfp::cli {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kExitSignal = 128;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -260,6 +259,8 @@ int TrainingRun::run() {
     call(rrfp_trainer_write_trace, trainer_.get(), options_.output.trace.c_str());
     result_.trace = options_.output.trace;
   }
+  result_.hint = options_.pipeline.hint;
+  if (result_.hint == "auto") result_.hint = text_of(rrfp_trainer_describe_hint, trainer_.get());
   if (validates()) result_.evaluation = validate();
   result_.weights_sha256 = text_of(rrfp_trainer_weights_sha256, trainer_.get());
   people_.write(summary_text(result_, options_, data_info_));

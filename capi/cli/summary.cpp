@@ -3,6 +3,7 @@
 // The end of a training run, for people and for programs.
 #include <array>
 
+#include "capi/cli/hints.h"
 #include "capi/cli/train.h"
 
 namespace rrfp::cli {
@@ -64,6 +65,8 @@ Json summary_json(const RunResult& result, const TrainOptions& options,
   }
   return {{"summary", true},
           {"steps", result.step},
+          {"hint", chosen_hint(result.hint)},
+          {"hint_why", is_choice(result.hint) ? Json(result.hint) : Json()},
           {"loss", json_or_null(result.loss)},
           {"val_loss", result.evaluation ? Json(result.evaluation->loss) : Json()},
           {"unigram_entropy", data.unigram_entropy},
@@ -105,6 +108,8 @@ std::string summary_text(const RunResult& result, const TrainOptions& options,
                        mebibytes(sums.state_bytes + sums.tensor_bytes_peak),
                        mebibytes(sums.state_bytes), mebibytes(sums.tensor_bytes_peak)));
   }
+  text += row("hint", chosen_hint(result.hint));
+  if (is_choice(result.hint)) text += row("  chosen", result.hint);
   text += row("weights sha256", result.weights_sha256);
   if (!result.checkpoint.empty()) text += row("checkpoint", result.checkpoint);
   if (!result.trace.empty())

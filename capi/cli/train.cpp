@@ -228,6 +228,10 @@ void add_batch_options(Settings& settings, TrainingOptions& options) {
       .add("--seed", options.seed,
            "of weights, dropout and the order of the samples; a resumed run keeps it")
       ->type_name("N");
+  choice(settings.add("--injection", options.injection,
+                      "how microbatches enter the pipeline: tent: by size, short ... long ... "
+                      "short; data: as they come. Sums round differently"),
+         {"tent", "data"});
 }
 
 void check_batch(const TrainingOptions& options) {
@@ -259,6 +263,12 @@ void set_training(const TrainingOptions& options, rrfp_trainer_options& out) {
   out.clip_norm = options.clip;
   out.non_finite = options.non_finite == "skip" ? RRFP_NON_FINITE_SKIP : RRFP_NON_FINITE_STOP;
   out.seed = options.seed;
+  out.injection = injection_of(options.injection);
+}
+
+rrfp_injection injection_of(const std::string& name) {
+  if (name == "tent") return RRFP_INJECTION_TENT;
+  return name == "data" ? RRFP_INJECTION_DATA : RRFP_INJECTION_DEFAULT;
 }
 
 Cut evaluation_cut(const TrainingOptions& options) {

@@ -32,6 +32,7 @@ struct TrainingOptions {
   double beta2 = 0.95;
   double clip = 1;
   uint64_t seed = 1;
+  std::string injection = "tent";
   std::string non_finite = "stop";
   bool nondeterministic = false;
   int64_t eval_samples = 64;
@@ -67,6 +68,7 @@ struct RunResult {
   std::optional<Evaluation> evaluation;
   double seconds = 0;  // in steps, without evaluations and saving
   rrfp_train_report sums = prepared(rrfp_train_report_init);  // times summed, bytes at their peak
+  std::string hint;                                           // what ran, and for auto why
   std::string weights_sha256;
   std::string checkpoint;  // the newest one of this run, or empty
   std::string trace;
@@ -82,6 +84,8 @@ void add_batch_options(Settings& settings, TrainingOptions& options);
 void check_batch(const TrainingOptions& options);
 /// The optimizer and loss part of the options of the library.
 void set_training(const TrainingOptions& options, rrfp_trainer_options& out);
+/// The order in which the microbatches of a round enter the pipeline.
+rrfp_injection injection_of(const std::string& name);
 /// How evaluation cuts samples: like one round of a step.
 Cut evaluation_cut(const TrainingOptions& options);
 

@@ -145,6 +145,13 @@ inline Status check_reserved(const char* name, int64_t value) {
           std::string(name) + ".reserved is " + std::to_string(value) + "; it must be 0"};
 }
 
+/// What was not set is ready. The value has been checked.
+inline core::Order read_order(rrfp_order order) {
+  return order == RRFP_ORDER_STRICT   ? core::Order::kStrict
+         : order == RRFP_ORDER_PAIRED ? core::Order::kPaired
+                                      : core::Order::kReady;
+}
+
 inline Status check_enum(const char* name, int32_t value, int32_t last) {
   if (value >= 0 && value <= last) return {};
   return {Code::kInvalidArgument, std::string(name) + " is " + std::to_string(value) +

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/src/guard.h"
+#include "engine/trace/trace_events.h"
+#include "engine/train/atomic_folder.h"
 
 using namespace rrfp;        // NOLINT(google-build-using-namespace)
 using namespace rrfp::capi;  // NOLINT(google-build-using-namespace)
@@ -40,8 +42,7 @@ Status capi::read_pipeline_options(const rrfp_pipeline_options& o, int32_t ranks
       !s.ok()) {
     return s;
   }
-  if (Status s = check_reserved("rrfp_pipeline_options", o.reserved); !s.ok()) return s;
-  if (Status s = check_enum("order", o.order, RRFP_ORDER_STRICT); !s.ok()) return s;
+  if (Status s = check_enum("order", o.order, RRFP_ORDER_PAIRED); !s.ok()) return s;
   if (Status s = check_enum("wake", o.wake, RRFP_WAKE_PARK); !s.ok()) return s;
   if (Status s = not_negative("credits", o.credits); !s.ok()) return s;
   constexpr int32_t kHoldPermilleMax = 10000;
@@ -59,7 +60,13 @@ Status capi::read_pipeline_options(const rrfp_pipeline_options& o, int32_t ranks
                                         "; expected -1 (never), 0 (default) or up to " +
                                         std::to_string(kWatchdogMsMax)};
   }
-  out.policy.order = o.order == RRFP_ORDER_STRICT ? core::Order::kStrict : core::Order::kReady;
+  if (o.trace_steps < 0 || o.trace_steps > host::PipelineOptions::kTraceStepsMax) {
+    return {Code::kInvalidArgument, "trace_steps is " + std::to_string(o.trace_steps) +
+                                        "; expected 0 to " +
+                                        std::to_string(host::PipelineOptions::kTraceStepsMax)};
+  }
+  out.trace_steps = o.trace_steps;
+  out.policy.order = read_order(o.order);
   out.policy.deterministic = (o.flags & RRFP_PIPELINE_NONDETERMINISTIC) == 0;
   out.policy.credits = o.credits;
   out.policy.hold_permille = o.hold_permille;
@@ -123,6 +130,17 @@ rrfp_status rrfp_pipeline_reset(rrfp_pipeline* pipeline, rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (pipeline == nullptr) return null_handle("pipeline");
     return pipeline->pipeline->reset();
+  });
+}
+
+rrfp_status rrfp_pipeline_write_trace(rrfp_pipeline* pipeline, const char* path,
+                                      rrfp_error* error) {
+  return guard(error, [&]() -> Status {
+    if (pipeline == nullptr) return null_handle("pipeline");
+    if (path == nullptr) return null_argument("path");
+    trace::Timeline timeline;
+    if (Status s = pipeline->pipeline->timeline(timeline); !s.ok()) return s;
+    return train::replace_file(path, trace::to_trace_events(timeline));
   });
 }
 

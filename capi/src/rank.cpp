@@ -63,13 +63,12 @@ void read_cells(const Value* in, int32_t stages, int32_t microbatches, std::vect
 Status read_step(const rrfp_step_options& o, const host::Pipeline& pipeline,
                  host::StepRequest& out) {
   if (Status s = check_enum("mode", o.mode, RRFP_MODE_FORWARD); !s.ok()) return s;
-  if (Status s = check_enum("order", o.order, RRFP_ORDER_STRICT); !s.ok()) return s;
+  if (Status s = check_enum("order", o.order, RRFP_ORDER_PAIRED); !s.ok()) return s;
   if (o.hint == nullptr) return null_argument("rrfp_step_options.hint");
   out.step = o.step;
   out.hint = o.hint->hint;
-  out.order = o.order == RRFP_ORDER_DEFAULT  ? pipeline.options().policy.order
-              : o.order == RRFP_ORDER_STRICT ? core::Order::kStrict
-                                             : core::Order::kReady;
+  out.policy = pipeline.options().policy;
+  if (o.order != RRFP_ORDER_DEFAULT) out.policy.order = read_order(o.order);
   out.shape.mode = static_cast<core::StepMode>(o.mode);
   out.shape.microbatches = o.microbatches;
   if (o.microbatches > core::StepTasks::kMicrobatchesMax) return {};  // refused by StepTasks

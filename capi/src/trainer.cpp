@@ -34,9 +34,10 @@ Status read_pipeline(const rrfp_trainer_options& o, train::TrainerOptions& out) 
 }
 
 Status read_options(const rrfp_trainer_options& o, train::TrainerOptions& out) {
-  constexpr rrfp_trainer_flags kKnown = RRFP_TRAINER_NONDETERMINISTIC | RRFP_TRAINER_RECOMPUTE;
+  constexpr rrfp_trainer_flags kKnown =
+      RRFP_TRAINER_NONDETERMINISTIC | RRFP_TRAINER_RECOMPUTE | RRFP_TRAINER_AUTO;
   for (const Status& s : {check_flags("rrfp_trainer_options.flags", o.flags, kKnown),
-                          check_reserved("rrfp_trainer_options", o.reserved),
+                          check_enum("injection", o.injection, RRFP_INJECTION_TENT),
                           check_enum("placement", o.placement, RRFP_PLACEMENT_V),
                           check_enum("optimizer", o.optimizer, RRFP_OPTIMIZER_SGD),
                           check_enum("decay", o.decay, RRFP_DECAY_LINEAR),
@@ -52,6 +53,14 @@ Status read_options(const rrfp_trainer_options& o, train::TrainerOptions& out) {
     out.first_blocks.assign(o.first_blocks, o.first_blocks + out.stages);
   }
   if (o.hint != nullptr) out.hint = o.hint->hint;
+  out.choose_hint = (o.flags & RRFP_TRAINER_AUTO) != 0;
+  if (out.choose_hint &&
+      (o.hint != nullptr || o.order != RRFP_ORDER_DEFAULT || o.hold_permille != 0)) {
+    return {Code::kInvalidArgument,
+            "RRFP_TRAINER_AUTO chooses hint, order and holding; they must not be set"};
+  }
+  out.injection =
+      o.injection == RRFP_INJECTION_DATA ? train::Injection::kData : train::Injection::kTent;
   out.recompute = (o.flags & RRFP_TRAINER_RECOMPUTE) != 0;
   out.optimizer = {.kind = static_cast<train::OptimizerKind>(o.optimizer),
                    .decay = static_cast<train::Decay>(o.decay),
@@ -364,6 +373,14 @@ rrfp_status rrfp_trainer_weights_sha256(rrfp_trainer* trainer, char* buffer, siz
                                         size_t* out_size, rrfp_error* error) {
   return guard_trainer(trainer, error, [&](train::Trainer& t) {
     return put_text(t.weights_sha256(), buffer, capacity, out_size);
+  });
+}
+
+rrfp_status rrfp_trainer_describe_hint(rrfp_trainer* trainer, char* buffer, size_t capacity,
+                                       size_t* out_size, rrfp_error* error) {
+  return guard_trainer(trainer, error, [&](train::Trainer& t) -> Status {
+    const std::string why = t.hint_why();
+    return put_text(why.empty() ? t.hint_name() : why, buffer, capacity, out_size);
   });
 }
 

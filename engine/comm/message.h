@@ -31,17 +31,24 @@ struct Message {
     kData,      // (edge, direction, microbatch) with its tensors
     kCredit,    // the sender has consumed a message of `edge`
     kAnnounce,  // (edge, direction, microbatch) will follow in about duration_ns
+    kReceive,   // the sender asks for (edge, direction, microbatch); paired order
   };
 
   Kind kind = Kind::kHeader;
   core::Direction direction = core::Direction::kForward;
+  bool late = false;  // kData: the sender has given up strict order
   core::RankId from;
   core::EdgeId edge;
   core::MicrobatchId microbatch;
   uint32_t sequence = 0;  // counts the sender's steps, so that early messages can be kept
+  struct Data {
+    Payload* payload;  // owned by the message
+    int64_t sent_ns;   // for timelines
+    int64_t due_ns;    // on an emulated link: not to be seen before
+  };
   union {
     StepHeader header = {};
-    Payload* payload;  // owned by the message
+    Data data;
     int64_t duration_ns;
   };
 };

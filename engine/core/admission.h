@@ -53,7 +53,7 @@ class Ledger {
   void reset(std::span<const Amount> needs, const Amount& cap) {
     cap_ = cap;
     live_ = peak_ = {};
-    leaves_ = std::bit_ceil(std::max<size_t>(needs.size(), 1));
+    leaves_ = std::bit_ceil(std::max<size_t>(needs.size(), 1));  // nodes_[1] is the root
     nodes_.assign(2 * leaves_, {});
     for (size_t i = 0; i < needs.size(); ++i) {
       assert(needs[i].within(cap));
@@ -99,6 +99,17 @@ class Ledger {
     assert(leaf.held.slots >= 0 && leaf.held.bytes >= 0);
     climb(leaves_ + i.index());
   }
+
+  /// What a forward of microbatch `i` keeps has left for the host's memory: as if the forward had
+  /// not started. acquire() takes it back.
+  void put_away(MicrobatchId i, const Amount& amount) {
+    live_ -= amount;
+    nodes_[leaves_ + i.index()].held -= amount;  // need grows by as much: `worst` stays
+    climb(leaves_ + i.index());
+  }
+
+  /// True if the microbatches could finish one after the other.
+  [[nodiscard]] bool safe() const { return nodes_[1].worst.within(cap_); }
 
   [[nodiscard]] const Amount& live() const { return live_; }
   [[nodiscard]] const Amount& peak() const { return peak_; }

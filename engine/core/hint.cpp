@@ -3,18 +3,40 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <set>
 
+#include "engine/core/named_policies.h"
+#include "engine/core/order_binder.h"
 #include "engine/core/schedule_text.h"
 
 namespace rrfp::core {
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"gpipe", "1f1b", "bf", "bfw", "zb-h1"};
+// In the order of Schedule. The first kGeneral of them work on any graph.
+constexpr std::array<std::string_view, 14> kNames = {
+    "gpipe",      "1f1b",           "bf",   "bfw",    "zb-h1", "zb-h2",    "interleaved",
+    "looped-bfs", "interleaved-zb", "zb-v", "v-half", "v-min", "dualpipe", "dualpipe-v"};
+constexpr size_t kGeneral = 6;
+static_assert(static_cast<size_t>(Schedule::kZeroBubbleH2) + 1 == kGeneral);
+static_assert(static_cast<size_t>(Schedule::kDualPipeV) + 1 == kNames.size());
 
-std::string pair_name(StageId s, MicrobatchId i) {
-  return "stage " + std::to_string(s.value) + ", microbatch " + std::to_string(i.value);
+bool takes_group(Schedule schedule) {
+  return schedule == Schedule::kInterleaved || schedule == Schedule::kInterleavedZeroBubble;
+}
+
+/// A number of microbatches as it stands after "interleaved:". One spelling for each number, since
+/// the name is also what ranks compare and reports show.
+bool read_group(std::string_view text, int32_t& out) {
+  int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.front() == '0' ||
+      value < 1 || value > StepTasks::kMicrobatchesMax) {
+    return false;
+  }
+  out = value;
+  return true;
 }
 
 Status check_ids(const Task& task) {
@@ -27,14 +49,6 @@ Status check_ids(const Task& task) {
                                  ", microbatches from 0 to " +
                                  std::to_string(StepTasks::kMicrobatchesMax - 1)};
 }
-
-/// Which of the kinds of one (stage, microbatch) have been seen.
-struct Seen {
-  bool kind[4] = {};
-
-  [[nodiscard]] bool has(TaskKind k) const { return kind[static_cast<size_t>(k)]; }
-  void add(TaskKind k) { kind[static_cast<size_t>(k)] = true; }
-};
 
 Status check_next(const Task& task, const Seen& seen) {
   const auto bad = [&](const std::string& why) {
@@ -84,16 +98,49 @@ std::span<const std::string_view> Hint::names() {
   return kNames;
 }
 
+std::span<const std::string_view> Hint::general_names() {
+  return std::span(kNames).first(kGeneral);
+}
+
+std::string_view schedule_name(Schedule schedule) {
+  return kNames[static_cast<size_t>(schedule)];
+}
+
 Status Hint::named(std::string_view name, std::shared_ptr<const Hint>& out) {
-  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (const NamedPolicy* policy = find_policy(name)) {
+    std::shared_ptr<const Hint> schedule;
+    if (Status s = named(policy->hint, schedule); !s.ok()) return s;
+    std::shared_ptr<Hint> hint(new Hint(*schedule));
+    hint->name_ = name;
+    hint->policy_ = policy;
+    out = std::move(hint);
+    return {};
+  }
+  const size_t colon = name.find(':');
+  const auto found = std::find(kNames.begin(), kNames.end(), name.substr(0, colon));
   if (found == kNames.end()) {
     std::string known;
     for (std::string_view n : kNames) known += (known.empty() ? "" : ", ") + std::string(n);
+    for (const NamedPolicy& p : named_policies()) known += ", " + std::string(p.name);
     return {Code::kUnknownName,
             "unknown hint \"" + std::string(name) + "\"; the known ones are " + known};
   }
   std::shared_ptr<Hint> hint(new Hint);
   hint->schedule_ = static_cast<Schedule>(found - kNames.begin());
+  hint->name_ = name;
+  if (colon != std::string_view::npos) {
+    const std::string_view group = name.substr(colon + 1);
+    if (!takes_group(hint->schedule_)) {
+      return {Code::kUnknownName, "the hint \"" + std::string(name) +
+                                      "\" has a group size after the colon; only interleaved and "
+                                      "interleaved-zb take one"};
+    }
+    if (!read_group(group, hint->group_)) {
+      return {Code::kUnknownName, "the group size of the hint \"" + std::string(name) + "\" is \"" +
+                                      std::string(group) + "\"; expected a number from 1 to " +
+                                      std::to_string(StepTasks::kMicrobatchesMax)};
+    }
+  }
   hint->compute_digest();
   out = std::move(hint);
   return {};
@@ -178,7 +225,7 @@ RankId Hint::rank_of(StageId stage) const {
 
 std::string_view Hint::name() const {
   switch (source_) {
-    case Source::kSchedule: return kNames[static_cast<size_t>(schedule_)];
+    case Source::kSchedule: return name_;
     case Source::kLists: return "lists";
     case Source::kText: return "text";
     case Source::kPriorities: return "priorities";
@@ -192,6 +239,7 @@ void Hint::compute_digest() {
   digest.add(static_cast<uint64_t>(source_ == Source::kText ? Source::kLists : source_));
   if (source_ == Source::kSchedule) {
     digest.add(static_cast<uint64_t>(schedule_));
+    digest.add(static_cast<uint64_t>(group_));
   }
   for (const auto& list : lists_) {
     digest.add(list.size());
@@ -204,97 +252,10 @@ void Hint::compute_digest() {
   digest_ = digest.value();
 }
 
-namespace {
-
-/// Turns a list that may name too much into the order of the tasks that the step has, and checks
-/// that it names enough.
-class OrderBinder {
- public:
-  OrderBinder(const StepTasks& tasks, RankId rank) : tasks_(tasks), rank_(rank) {
-    const auto m = static_cast<size_t>(tasks.microbatches());
-    slot_.assign(static_cast<size_t>(tasks.graph().stage_count()), kElsewhere);
-    size_t count = 0;
-    for (StageId s : tasks.graph().chunks(rank)) slot_[s.index()] = count++;
-    seen_.assign(count * m, {});
-  }
-
-  Status add(const Task& task, std::vector<Task>& out) {
-    if (Status s = tasks_.graph().check_stage(task.stage); !s.ok()) {
-      return {s.code(), to_string(task) + ": " + s.text()};
-    }
-    if (task.microbatch.value >= tasks_.microbatches()) {
-      return {Code::kOutOfRange, to_string(task) + ": the step has " +
-                                     std::to_string(tasks_.microbatches()) +
-                                     " microbatches, numbered from 0"};
-    }
-    if (slot_[task.stage.index()] == kElsewhere) {
-      return {Code::kBadOrder, to_string(task) + " stands in the list of rank " +
-                                   std::to_string(rank_.value) + ", but stage " +
-                                   std::to_string(task.stage.value) + " is placed on rank " +
-                                   std::to_string(tasks_.graph().stage(task.stage).rank.value)};
-    }
-    Seen& pair = seen_[cell(task.stage, task.microbatch)];
-    pair.add(task.kind);
-    const bool has_weight = tasks_.weight(task.stage, task.microbatch);
-    switch (task.kind) {
-      case TaskKind::kForward:
-        if (tasks_.takes_part(task.stage, task.microbatch)) out.push_back(task);
-        break;
-      case TaskKind::kBackward:
-      case TaskKind::kInputGradient:
-        if (!tasks_.backward(task.stage, task.microbatch)) break;
-        out.push_back(task);
-        if (!has_weight) out.back().kind = TaskKind::kInputGradient;
-        break;
-      case TaskKind::kWeightGradient:
-        if (has_weight) out.push_back(task);
-        break;
-    }
-    return {};
-  }
-
-  [[nodiscard]] Status check_complete() const {
-    for (StageId s : tasks_.graph().chunks(rank_)) {
-      for (int32_t i = 0; i < tasks_.microbatches(); ++i) {
-        const MicrobatchId mb(i);
-        const Seen& pair = seen_[cell(s, mb)];
-        if (tasks_.takes_part(s, mb) && !pair.has(TaskKind::kForward)) {
-          return missing(s, mb, "forward");
-        }
-        if (!tasks_.backward(s, mb) || pair.has(TaskKind::kBackward)) continue;
-        if (!pair.has(TaskKind::kInputGradient)) return missing(s, mb, "backward");
-        if (tasks_.weight(s, mb) && !pair.has(TaskKind::kWeightGradient)) {
-          return missing(s, mb, "weight gradient");
-        }
-      }
-    }
-    return {};
-  }
-
- private:
-  static constexpr size_t kElsewhere = SIZE_MAX;
-
-  [[nodiscard]] size_t cell(StageId s, MicrobatchId i) const {
-    return slot_[s.index()] * static_cast<size_t>(tasks_.microbatches()) + i.index();
-  }
-  [[nodiscard]] Status missing(StageId s, MicrobatchId i, const char* what) const {
-    return {Code::kBadOrder, "rank " + std::to_string(rank_.value) + ": the hint names no " + what +
-                                 " of " + pair_name(s, i)};
-  }
-
-  const StepTasks& tasks_;
-  RankId rank_;
-  std::vector<size_t> slot_;
-  std::vector<Seen> seen_;
-};
-
-}  // namespace
-
 Status Hint::order(const StepTasks& tasks, RankId rank, std::vector<Task>& out) const {
   out.clear();
   if (source_ == Source::kSchedule) {
-    out = schedule_order(schedule_, tasks, rank);
-    return {};
+    return schedule_order(schedule_, tasks, rank, out, group_);
   }
   OrderBinder binder(tasks, rank);
   if (source_ == Source::kPriorities) {

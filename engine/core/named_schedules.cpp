@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The named schedules, for any stage graph and any placement.
+// The named schedules that work on any stage graph and any placement, and the choice among all.
 //
-// GPipe and 1F1B give every task a time on an ideal grid (one unit per task) and sort by it. On the
-// grid each task stands strictly later than what it needs, so each of these orders can be obeyed
-// strictly on any graph, and on a chain with one stage per rank 1F1B is exactly the published
-// order: with S stages, F_i of stage s at s + 2i and B_i at 2S - 1 - s + 2i, so S - s forwards
-// precede the first backward and then both alternate. ZB-H1 is 1F1B with B cut into I and W, where
-// W follows the I that comes `depth` microbatches later (Qi et al., Zero Bubble Pipeline
-// Parallelism, 2023). BF and BFW are plain priorities: they rank what is ready and cannot be obeyed
-// strictly.
+// GPipe (Huang et al., 2019) and 1F1B (Narayanan et al., PipeDream, 2019) give every task a time on
+// an ideal grid (one unit per task) and sort by it. On the grid each task stands strictly later
+// than what it needs, so each of these orders can be obeyed strictly on any graph, and on a chain
+// with one stage per rank 1F1B is exactly the published order: with S stages, F_i of stage s at s +
+// 2i and B_i at 2S - 1 - s + 2i, so S - s forwards precede the first backward and then both
+// alternate. ZB-H1 is 1F1B with B cut into I and W, where W follows the I that comes `depth`
+// microbatches later (Qi et al., Zero Bubble Pipeline Parallelism, 2023). ZB-H2, of the same paper,
+// has twice the warm-up and twice the delay: I_i at 4S - 3 - 3s + 2i, which takes the bubble out of
+// the steady state at the price of nearly twice the memory. BF and BFW are plain priorities: they
+// rank what is ready and cannot be obeyed strictly.
 #include <algorithm>
 #include <cassert>
 #include <tuple>
 
 #include "engine/core/hint.h"
+#include "engine/core/published_schedules.h"
 
 namespace rrfp::core {
 namespace {
@@ -65,9 +68,12 @@ std::vector<Task> gpipe(const StepTasks& tasks, RankId rank) {
   return sorted(std::move(keyed));
 }
 
-std::vector<Task> one_forward_one_backward(const StepTasks& tasks, RankId rank) {
+/// `stretch` = 1: the backward of a stage stands one slot before that of the stage that feeds it;
+/// `stretch` = 3: three slots, so each rank takes twice as many forwards first.
+std::vector<Task> alternating(const StepTasks& tasks, RankId rank, int64_t stretch) {
   const StageGraph& graph = tasks.graph();
-  const int64_t turn = 2 * int64_t{graph.depth_max()} + 1;
+  // The last backward of a microbatch, at the stages without predecessor.
+  const int64_t turn = (stretch + 1) * int64_t{graph.depth_max()} + 1;
   const int64_t period = 2 * int64_t{graph.chunks_max()};
   std::vector<Keyed> keyed;
   for_each_pair(tasks, rank, [&](StageId s, MicrobatchId i) {
@@ -76,7 +82,7 @@ std::vector<Task> one_forward_one_backward(const StepTasks& tasks, RankId rank) 
     // At equal times the backward goes first: it frees memory.
     keyed.push_back({{depth + slot, 1, s.value}, {s, i, TaskKind::kForward}});
     if (!tasks.backward(s, i)) return;
-    keyed.push_back({{turn - depth + slot, 0, -s.value}, whole_backward(tasks, s, i)});
+    keyed.push_back({{turn - stretch * depth + slot, 0, -s.value}, whole_backward(tasks, s, i)});
   });
   return sorted(std::move(keyed));
 }
@@ -101,12 +107,16 @@ std::vector<Task> backward_first(const StepTasks& tasks, RankId rank, bool split
   return sorted(std::move(keyed));
 }
 
-std::vector<Task> zero_bubble_h1(const StepTasks& tasks, RankId rank) {
+/// Each B of the order becomes I, and W follows the I that comes `delay` times the stage's depth
+/// microbatches later. What is left at the end goes by age.
+std::vector<Task> with_delayed_weights(const StepTasks& tasks, RankId rank,
+                                       const std::vector<Task>& fused, int64_t delay) {
   const StageGraph& graph = tasks.graph();
-  const std::vector<Task> fused = one_forward_one_backward(tasks, rank);
+  std::vector<StageId> own(graph.chunks(rank).begin(), graph.chunks(rank).end());
+  std::sort(own.begin(), own.end());
   // Per stage, the weight gradients not yet listed, oldest first.
-  std::vector<std::vector<Task>> waiting(static_cast<size_t>(graph.stage_count()));
-  std::vector<size_t> listed(waiting.size(), 0);
+  std::vector<std::vector<Task>> waiting(own.size());
+  std::vector<size_t> listed(own.size(), 0);
   std::vector<Task> order;
   order.reserve(fused.size() * 3 / 2 + 1);
   for (const Task& task : fused) {
@@ -114,17 +124,19 @@ std::vector<Task> zero_bubble_h1(const StepTasks& tasks, RankId rank) {
       order.push_back(task);
       continue;
     }
-    const size_t s = task.stage.index();
+    const auto at = std::lower_bound(own.begin(), own.end(), task.stage);
+    const auto s = static_cast<size_t>(at - own.begin());
     order.push_back({task.stage, task.microbatch, TaskKind::kInputGradient});
     waiting[s].push_back({task.stage, task.microbatch, TaskKind::kWeightGradient});
-    const auto lag = static_cast<size_t>(graph.depth(task.stage));
+    const auto lag = static_cast<size_t>(delay * graph.depth(task.stage));
     if (waiting[s].size() > lag) order.push_back(waiting[s][listed[s]++]);
   }
   std::vector<Task> rest;
-  for (StageId s : graph.chunks(rank)) {
-    const auto& list = waiting[s.index()];
-    rest.insert(rest.end(), list.begin() + static_cast<std::ptrdiff_t>(listed[s.index()]),
-                list.end());
+  for (StageId stage : graph.chunks(rank)) {
+    const auto at = std::lower_bound(own.begin(), own.end(), stage);
+    const auto s = static_cast<size_t>(at - own.begin());
+    rest.insert(rest.end(), waiting[s].begin() + static_cast<std::ptrdiff_t>(listed[s]),
+                waiting[s].end());
   }
   std::stable_sort(rest.begin(), rest.end(),
                    [](const Task& a, const Task& b) { return a.microbatch < b.microbatch; });
@@ -132,18 +144,39 @@ std::vector<Task> zero_bubble_h1(const StepTasks& tasks, RankId rank) {
   return order;
 }
 
-}  // namespace
-
-std::vector<Task> schedule_order(Schedule schedule, const StepTasks& tasks, RankId rank) {
+/// The orders that exist for every graph.
+std::vector<Task> general_order(Schedule schedule, const StepTasks& tasks, RankId rank) {
   switch (schedule) {
     case Schedule::kGpipe: return gpipe(tasks, rank);
-    case Schedule::k1F1B: return one_forward_one_backward(tasks, rank);
+    case Schedule::k1F1B: return alternating(tasks, rank, 1);
     case Schedule::kBackwardFirst: return backward_first(tasks, rank, false);
     case Schedule::kInputGradientForwardWeight: return backward_first(tasks, rank, true);
-    case Schedule::kZeroBubbleH1: return zero_bubble_h1(tasks, rank);
+    case Schedule::kZeroBubbleH1:
+      return with_delayed_weights(tasks, rank, alternating(tasks, rank, 1), 1);
+    case Schedule::kZeroBubbleH2:
+      return with_delayed_weights(tasks, rank, alternating(tasks, rank, 3), 2);
+    default: break;
   }
   assert(false && "a Schedule that is not listed above");
   return {};
+}
+
+}  // namespace
+
+Status schedule_order(Schedule schedule, const StepTasks& tasks, RankId rank,
+                      std::vector<Task>& out, int32_t group) {
+  out.clear();
+  switch (schedule) {
+    case Schedule::kInterleaved: return interleaved_order(tasks, rank, group, false, out);
+    case Schedule::kInterleavedZeroBubble: return interleaved_order(tasks, rank, group, true, out);
+    case Schedule::kLoopedBfs: return looped_bfs_order(tasks, rank, out);
+    case Schedule::kZeroBubbleV: return zero_bubble_v_order(tasks, rank, out);
+    case Schedule::kVHalf: return v_half_order(tasks, rank, out);
+    case Schedule::kVMin: return v_min_order(tasks, rank, out);
+    case Schedule::kDualPipe: return dualpipe_order(tasks, rank, out);
+    case Schedule::kDualPipeV: return dualpipe_v_order(tasks, rank, out);
+    default: out = general_order(schedule, tasks, rank); return {};
+  }
 }
 
 }  // namespace rrfp::core

@@ -17,6 +17,10 @@ namespace rrfp::core {
 enum class Order : uint8_t {
   kReady = 0,   // the hint ranks what is ready
   kStrict = 1,  // the hint is obeyed
+  /// The hint is obeyed and every message is a rendezvous: a rank that has sent waits until the
+  /// receiver asks for the message, which it does when the task that needs it is next in its order.
+  /// This is how Megatron-LM's 1F1B communicates; a baseline.
+  kPaired = 2,
 };
 
 enum class AdmissionRule : uint8_t {
@@ -36,6 +40,28 @@ struct Policy {
   /// A ready task may be held back for an announced better one that arrives within this share of
   /// the ready task's predicted duration, in thousandths; 0 = never.
   int32_t hold_permille = 0;
+  /// What a message is expected to take, for holding.
+  int64_t hop_ns = 0;
+  /// While the rank has more memory left than this share, in thousandths, of what 1F1B would hold,
+  /// or the whole step fits, backward goes before forward before weight gradient and the hint ranks
+  /// within each; 0 = the hint alone ranks.
+  int32_t roomy_permille = 0;
+  /// Kept free for each deeper chunk: at least this share of the cap, in thousandths, as far as the
+  /// cap goes; 0 = the largest activation of the chunk; kNoReserve = nothing.
+  int32_t reserve_permille = 0;
+  /// Strict order with a hint that has planned starts (Hint::timed): a rank that must wait for its
+  /// next task for this much longer than planned, or hears that another one had to, ranks what is
+  /// ready from then on. 0 = strict to the end.
+  int64_t late_ns = 0;
+  /// Activations may go to the host's memory and come back, each at this speed; 0 = they stay.
+  int64_t offload_ns_per_mib = 0;
+  /// Command::ready_ns is wanted.
+  bool record_ready = false;
+
+  static constexpr int32_t kNoReserve = -1;
+
+  [[nodiscard]] bool strict() const { return order != Order::kReady; }
+  bool operator==(const Policy&) const = default;
 };
 
 /// Limits of one rank. 0 slots and 0 bytes: slots = ranks x stages of the rank.
@@ -59,7 +85,7 @@ struct ChunkPlan {
   bool fused_only = false;
   int32_t forward_count = 0;                // microbatches that take part
   int32_t weight_count = 0;                 // microbatches with a weight gradient
-  std::array<int64_t, 4> duration_ns = {};  // predicted, by TaskKind
+  std::array<int64_t, 4> duration_ns = {};  // predicted, by TaskKind, for a microbatch of cost 1000
 };
 
 struct EdgePlan {
@@ -85,6 +111,7 @@ struct CellPlan {
   uint16_t gradient_inputs = 0;    // messages that B or I waits for, besides its own F
   bool backward = false;
   bool weight = false;
+  int32_t cost_permille = 1000;
   int64_t held_bytes = 0;
 };
 
@@ -98,6 +125,12 @@ struct RankPlan {
   std::vector<CellPlan> cells;  // [chunk][microbatch]
   std::vector<Amount> needs;    // by microbatch: all that its forwards hold here
   Amount cap;
+  bool fits = false;   // all activations of the step together stay within the cap
+  Amount roomy_above;  // Policy::roomy_permille: the rank is roomy with more than this left
+  std::vector<int64_t> planned_ns;  // by position, from the beginning of the step; for late_ns only
+  bool offload = false;             // it is worth it
+  int64_t stage_ns = 0;             // predicted: all tasks of a mean microbatch on this rank
+  int64_t mean_bytes = 0;           // mean activation of one chunk and microbatch
   /// Tasks to do; a B counts as two where it has a weight half, for it may run as I and W.
   int64_t work_count = 0;
 
@@ -110,6 +143,15 @@ struct RankPlan {
   }
   [[nodiscard]] Amount held(const CellPlan& cell) const {
     return cell.backward ? Amount{1, cell.held_bytes} : Amount{};
+  }
+  /// Predicted; 0 = unknown.
+  [[nodiscard]] int64_t duration_ns(size_t chunk, MicrobatchId i, TaskKind kind) const {
+    return chunks[chunk].duration_ns[static_cast<size_t>(kind)] / 1000 *
+           cell(chunk, i).cost_permille;
+  }
+  /// What it takes to copy so much to the host or back.
+  [[nodiscard]] int64_t copy_ns(int64_t bytes) const {
+    return (bytes >> 10) * policy.offload_ns_per_mib >> 10;
   }
   /// Index into `edges`, or edges.size().
   [[nodiscard]] size_t find_edge(EdgeId id) const;

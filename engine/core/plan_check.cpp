@@ -15,7 +15,8 @@ namespace {
 class Replay {
  public:
   Status begin(const std::shared_ptr<const StepTasks>& tasks, const Hint& hint, Policy policy) {
-    policy.order = Order::kStrict;
+    if (!policy.strict()) policy.order = Order::kStrict;
+    policy.late_ns = 0;
     cores_.resize(static_cast<size_t>(tasks->graph().ranks()));
     queued_.assign(cores_.size(), false);
     for (size_t r = 0; r < cores_.size(); ++r) {
@@ -48,13 +49,23 @@ class Replay {
 
   bool run_one(RankId rank) {
     RankCore& core = cores_[rank.index()];
-    if (core.apply(Event::pull(), 0).front().kind != Command::Kind::kRun) return false;
+    const std::span<const Command> answer = core.apply(Event::pull(), 0);
+    const bool runs = answer.front().kind == Command::Kind::kRun;
+    for (const Command& c : answer.subspan(1)) {
+      if (c.kind == Command::Kind::kReceive)
+        tell(c, Event::receiving(c.edge, c.direction, c.microbatch));
+    }
+    if (!runs) return false;
     for (const Command& c : core.apply(Event::task_done(), 0)) {
-      if (c.kind != Command::Kind::kSend) continue;
-      cores_[c.peer.index()].apply(Event::message(c.edge, c.direction, c.microbatch), 0);
-      wake(c.peer);
+      if (c.kind == Command::Kind::kSend)
+        tell(c, Event::message(c.edge, c.direction, c.microbatch));
     }
     return true;
+  }
+
+  void tell(const Command& c, const Event& event) {
+    cores_[c.peer.index()].apply(event, 0);
+    wake(c.peer);
   }
 
   std::vector<RankCore> cores_;
@@ -65,6 +76,10 @@ class Replay {
 std::string explain(const StageGraph& graph, RankId rank, const WaitingTask& waiting) {
   std::string text =
       "rank " + std::to_string(rank.value) + " waits at " + to_string(waiting.task) + " for ";
+  if (waiting.ready) {
+    return "rank " + std::to_string(rank.value) + " cannot go on to " + to_string(waiting.task) +
+           " until what it has sent is asked for";
+  }
   if (waiting.own_forward_missing) return text + "its forward, which comes later in its order";
   if (waiting.weight_turn_missing) {
     return text + "an older weight gradient of the stage, which deterministic mode computes first";

@@ -15,15 +15,18 @@ std::string name_of(const Event& event) {
 }
 
 }  // namespace
-void RankCore::begin_step(std::shared_ptr<const RankPlan> plan) {
+void RankCore::begin_step(std::shared_ptr<const RankPlan> plan, int64_t now_ns) {
   assert(plan != nullptr);
+  now_ns_ = begun_ns_ = now_ns;
   plan_ = std::move(plan);
   const auto n = static_cast<uint32_t>(plan_->order.size());
   const size_t m = plan_->needs.size();
   const size_t chunk_count = plan_->chunks.size();
 
   cells_.assign(plan_->cells.size(), {});
-  ready_.reset(n);
+  ready_backward_.reset(n);
+  ready_weight_.reset(n);
+  ready_ns_.assign(plan_->policy.record_ready ? n : 0, now_ns);
   ready_forward_.resize(chunk_count);
   for (Bitmap& b : ready_forward_) b.reset(n);
   strict_next_ = 0;
@@ -43,11 +46,22 @@ void RankCore::begin_step(std::shared_ptr<const RankPlan> plan) {
   message_announced_.assign(hold ? arrived_.size() : 0, false);
   announced_.assign(hold ? cells_.size() : 0, {});
   announced_at_.reset(hold ? n : 0);
+  const bool paired = plan_->policy.order == Order::kPaired;
+  asked_.assign(paired ? arrived_.size() : 0, false);
+  sent_.assign(paired ? arrived_.size() : 0, false);
+  unasked_sends_ = 0;
+  late_ = false;
+  leaving_at_ = returning_at_ = leave_next_ = Bitmap::kNone;
+  copying_ns_ = 0;
+  away_largest_ = {};
+  away_.reset(plan_->offload ? n : 0);
+  kept_.resize(plan_->offload ? chunk_count : 0);
+  for (Bitmap& b : kept_) b.reset(n);
   work_left_ = plan_->work_count;
 
   size_t outputs_max = 0;
   for (const ChunkPlan& c : plan_->chunks) {
-    outputs_max = std::max(outputs_max, c.in.size() + c.out.size());
+    outputs_max = std::max(outputs_max, 2 * (c.in.size() + c.out.size()));
   }
   commands_.assign(outputs_max + 8, {});
   command_count_ = 0;
@@ -78,14 +92,19 @@ void RankCore::begin_step(std::shared_ptr<const RankPlan> plan) {
 std::span<const Command> RankCore::apply(const Event& event, int64_t now_ns) {
   assert(plan_ != nullptr);
   command_count_ = 0;
+  now_ns_ = now_ns;
   switch (event.kind) {
     case Event::Kind::kPull: pull(now_ns); break;
     case Event::Kind::kTaskDone: task_done(); break;
     case Event::Kind::kMessage: message_arrived(event); break;
     case Event::Kind::kCredit: credit_arrived(event); break;
     case Event::Kind::kAnnounce: announce_arrived(event, now_ns); break;
+    case Event::Kind::kReceiving: receiving(event); break;
+    case Event::Kind::kOffloaded: offloaded(); break;
+    case Event::Kind::kLoaded: loaded(); break;
     case Event::Kind::kPeerFailed: failed_ = true; break;
   }
+  if (plan_->offload && !failed_) start_transfers();
   return {commands_.data(), command_count_};
 }
 
@@ -117,6 +136,7 @@ void RankCore::forward_done(size_t chunk, MicrobatchId i) {
     emit(Command::Kind::kLosses).task.stage = plan_->chunks[chunk].stage;
   }
   if (plan_of(chunk, i).backward) {
+    if (plan_->offload) offload_after_forward(chunk, i);
     backward_input_here(chunk, i);
   } else {
     pair_done(chunk, i);
@@ -134,7 +154,7 @@ void RankCore::input_gradient_done(size_t chunk, MicrobatchId i) {
     release(chunk, i);
     pair_done(chunk, i);
   } else if (!state.weight_started && weight_turn(chunk, i)) {
-    ready_.insert(plan_of(chunk, i).weight_at);
+    ready_weight(plan_of(chunk, i).weight_at);
   }
   work_done(i);
 }
@@ -176,7 +196,7 @@ void RankCore::advance_turn(size_t chunk) {
   if (next == plan_->microbatches()) return;
   const MicrobatchId i(next);
   if (cell(chunk, i).input_gradient_done) {
-    ready_.insert(plan_of(chunk, i).weight_at);
+    ready_weight(plan_of(chunk, i).weight_at);
   } else {
     ready_backward_if_due(chunk, i);  // a stage that cannot split B waited for its turn
   }
@@ -208,6 +228,7 @@ void RankCore::message_arrived(const Event& event) {
   const size_t bit = message_bit(edge, event.direction, event.microbatch);
   if (arrived_[bit]) return fail("a message arrived twice: " + name_of(event));
   arrived_[bit] = true;
+  if (event.late && plan_->policy.late_ns > 0) late_ = true;
   input_here(edge, event.direction, event.microbatch);
 }
 
@@ -229,13 +250,21 @@ void RankCore::backward_input_here(size_t chunk, MicrobatchId i) {
 }
 
 void RankCore::ready_forward(size_t chunk, MicrobatchId i) {
-  ready_forward_[chunk].insert(plan_of(chunk, i).forward_at);
+  const uint32_t at = plan_of(chunk, i).forward_at;
+  ready_forward_[chunk].insert(at);
+  note_ready(at);
+}
+
+void RankCore::ready_weight(uint32_t at) {
+  ready_weight_.insert(at);
+  note_ready(at);
 }
 
 void RankCore::ready_backward_if_due(size_t chunk, MicrobatchId i) {
   if (cell(chunk, i).gradient_missing > 0) return;
   if (waits_for_turn(chunk, i)) return;
-  ready_.insert(plan_of(chunk, i).backward_at);
+  ready_backward_.insert(plan_of(chunk, i).backward_at);
+  note_ready(plan_of(chunk, i).backward_at);
 }
 
 void RankCore::credit_arrived(const Event& event) {
@@ -297,7 +326,25 @@ void RankCore::emit_output(size_t edge, Direction direction, MicrobatchId i) {
   command.direction = direction;
   command.microbatch = i;
   command.peer = e.peer;
-  if (e.local()) input_here(edge, direction, i);
+  command.late = late_;
+  if (e.local()) return input_here(edge, direction, i);
+  if (plan_->policy.order != Order::kPaired) return;
+  const size_t bit = message_bit(edge, direction, i);
+  sent_[bit] = true;
+  unasked_sends_ += asked_[bit] ? 0 : 1;
+}
+
+/// Paired order: the receiver of one of our messages asks for it.
+void RankCore::receiving(const Event& event) {
+  const size_t edge = plan_->find_edge(event.edge);
+  if (plan_->policy.order != Order::kPaired || edge == plan_->edges.size() ||
+      !event.microbatch.valid() || event.microbatch.value >= plan_->microbatches()) {
+    return fail("a message was asked for that is not of this step: " + name_of(event));
+  }
+  const size_t bit = message_bit(edge, event.direction, event.microbatch);
+  if (asked_[bit]) return fail("a message was asked for twice: " + name_of(event));
+  asked_[bit] = true;
+  unasked_sends_ -= sent_[bit] ? 1 : 0;
 }
 
 void RankCore::fail(std::string text) {

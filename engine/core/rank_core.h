@@ -36,13 +36,14 @@ struct WaitingTask {
 class RankCore {
  public:
   /// Starts a step. `plan` must come from build_plan.
-  void begin_step(std::shared_ptr<const RankPlan> plan);
+  void begin_step(std::shared_ptr<const RankPlan> plan, int64_t now_ns = 0);
 
   /// Takes one event in and returns what to do, in order. The span is valid until the next call.
   /// `now_ns` may be any clock that does not run backwards.
   ///
   /// kPull: exactly one of kRun (perhaps followed by kCredit and kAnnounce) and kIdle.
   /// kTaskDone: kSend / kDeliver for each output, then counters.
+  /// Any: kOffload and kLoad at the end; in paired order a pull also gives kReceive.
   /// An event that cannot be (a message twice, a message of an unknown edge, done without a running
   /// task) puts the core into the failed state; fault() says why.
   std::span<const Command> apply(const Event& event, int64_t now_ns);
@@ -51,6 +52,8 @@ class RankCore {
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] const Status& fault() const { return fault_; }
   [[nodiscard]] bool running() const { return running_; }
+  /// Strict until late: it has given up strict order.
+  [[nodiscard]] bool late() const { return late_; }
   [[nodiscard]] Task running_task() const;
   [[nodiscard]] int64_t work_left() const { return work_left_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
@@ -72,6 +75,7 @@ class RankCore {
     bool input_gradient_done = false;
     bool weight_started = false;
     bool weight_done = false;
+    bool away = false;  // what the forward keeps is in the host's memory, or on its way back
   };
   /// What has been announced for one task and when its last input is due.
   struct Announced {
@@ -85,12 +89,18 @@ class RankCore {
 
   void pull(int64_t now_ns);
   [[nodiscard]] Choice choose_ready() const;
+  [[nodiscard]] Choice choose_forward(uint32_t before) const;
   [[nodiscard]] Choice choose_strict() const;
+  [[nodiscard]] bool roomy() const;
+  [[nodiscard]] bool strict() const { return plan_->policy.strict() && !late_; }
+  /// Strict until late: gives up strict order if it is time, else says when that will be.
+  [[nodiscard]] int64_t late_at_ns() const;
+  void ask_for_inputs();
   /// Why the ready forward may not start now; nothing if it may.
   [[nodiscard]] std::optional<IdleReason> refusal(size_t chunk, MicrobatchId i) const;
   [[nodiscard]] bool must_hold(uint32_t at, int64_t now_ns);
   [[nodiscard]] TaskKind kind_at(uint32_t at) const;
-  void start(uint32_t at);
+  void start(uint32_t at, int64_t now_ns);
   void start_forward(size_t chunk, MicrobatchId i);
   void announce_outputs(size_t chunk, MicrobatchId i, TaskKind kind);
 
@@ -103,12 +113,27 @@ class RankCore {
   void advance_turn(size_t chunk);
   void release(size_t chunk, MicrobatchId i);
 
+  // Activations in the host's memory (rank_core_offload.cpp).
+  void start_transfers();
+  void offload_after_forward(size_t chunk, MicrobatchId i);
+  void offloaded();
+  void loaded();
+  [[nodiscard]] bool may_load(uint32_t at, bool wanted) const;
+  [[nodiscard]] uint32_t choose_load() const;
+  void measure_away();
+  [[nodiscard]] bool gradients_here_or_announced(size_t chunk, MicrobatchId i) const;
+
+  void receiving(const Event& event);
   void message_arrived(const Event& event);
   void credit_arrived(const Event& event);
   void announce_arrived(const Event& event, int64_t now_ns);
   void input_here(size_t edge, Direction direction, MicrobatchId i);
   void backward_input_here(size_t chunk, MicrobatchId i);
   void ready_forward(size_t chunk, MicrobatchId i);
+  void ready_weight(uint32_t at);
+  void note_ready(uint32_t at) {
+    if (!ready_ns_.empty()) ready_ns_[at] = now_ns_;
+  }
   void ready_backward_if_due(size_t chunk, MicrobatchId i);
   void update_announced(size_t chunk, MicrobatchId i, Direction direction);
 
@@ -143,9 +168,9 @@ class RankCore {
   std::vector<Cell> cells_;
   Ledger ledger_;
 
-  // Positions of ready tasks: backward and weight gradients together (never gated), forwards by
-  // chunk.
-  Bitmap ready_;
+  // Positions of ready tasks: forwards by chunk; the others are never gated.
+  Bitmap ready_backward_;
+  Bitmap ready_weight_;
   std::vector<Bitmap> ready_forward_;
   uint32_t strict_next_ = 0;  // strict: everything before it has started
 
@@ -169,6 +194,24 @@ class RankCore {
   bool holding_ = false;
   uint32_t hold_for_ = 0;
   int64_t hold_until_ns_ = 0;
+
+  int64_t now_ns_ = 0;
+  std::vector<int64_t> ready_ns_;  // by position; with record_ready only
+  // Only in paired order:
+  std::vector<bool> asked_;  // by message: for one that leaves, by its receiver
+  std::vector<bool> sent_;   // by message
+  int32_t unasked_sends_ = 0;
+  // Only with late_ns:
+  int64_t begun_ns_ = 0;
+  bool late_ = false;
+  // Only with offloading: the copy in each direction, and what is in the host's memory.
+  uint32_t leaving_at_ = Bitmap::kNone;  // positions of the backward task
+  uint32_t returning_at_ = Bitmap::kNone;
+  Bitmap away_;
+  std::vector<Bitmap> kept_;  // by chunk: forward done, backward not started
+  int64_t copying_ns_ = 0;    // to bring back everything that is away or leaving
+  uint32_t leave_next_ = Bitmap::kNone;
+  Amount away_largest_;  // room that forwards leave free, so that what is away can come back
 
   bool failed_ = false;
   Status fault_;

@@ -32,16 +32,46 @@ void RankCore::pull(int64_t now_ns) {
   if (running_) fail("a task was asked for while " + to_string(running_task()) + " is running");
   if (failed_) return idle(IdleReason::kFailed, kForever);
   if (complete()) return idle(IdleReason::kComplete, kForever);
-  const bool strict = plan_->policy.order == Order::kStrict;
-  const Choice choice = strict ? choose_strict() : choose_ready();
-  if (choice.at == Bitmap::kNone) return idle(choice.blocked, kForever);
-  if (!strict && must_hold(choice.at, now_ns)) return idle(IdleReason::kPolicy, hold_until_ns_);
-  start(choice.at);
+  if (unasked_sends_ > 0) {
+    idle(IdleReason::kPolicy, kForever);
+    return ask_for_inputs();
+  }
+  Choice choice = strict() ? choose_strict() : choose_ready();
+  if (choice.at == Bitmap::kNone && strict() && plan_->policy.late_ns > 0) {
+    if (now_ns < late_at_ns()) return idle(choice.blocked, late_at_ns());
+    late_ = true;
+    choice = choose_ready();
+  }
+  if (choice.at == Bitmap::kNone) {
+    idle(choice.blocked, kForever);
+  } else if (!strict() && must_hold(choice.at, now_ns)) {
+    return idle(IdleReason::kPolicy, hold_until_ns_);
+  } else {
+    start(choice.at, now_ns);
+  }
+  if (plan_->policy.order == Order::kPaired) ask_for_inputs();
 }
 
+bool RankCore::roomy() const {
+  if (plan_->policy.roomy_permille == 0) return false;
+  return plan_->fits || (plan_->roomy_above + ledger_.live() + Amount{1, 1}).within(ledger_.cap());
+}
+
+/// Backward and weight gradients are never gated. A forward is, so it is compared with the best of
+/// them.
 RankCore::Choice RankCore::choose_ready() const {
+  const uint32_t backward = ready_backward_.first();
+  const uint32_t weight = ready_weight_.first();
+  if (!roomy()) return choose_forward(std::min(backward, weight));
+  if (backward != Bitmap::kNone) return {backward, {}};
+  const Choice forward = choose_forward(Bitmap::kNone);
+  return forward.at == Bitmap::kNone && weight != Bitmap::kNone ? Choice{weight, {}} : forward;
+}
+
+/// The first admissible forward that comes before a position, or else that position.
+RankCore::Choice RankCore::choose_forward(uint32_t before) const {
   Choice choice;
-  choice.at = ready_.first();
+  choice.at = before;
   for (size_t c = 0; c < ready_forward_.size(); ++c) {
     // Only the head of each chunk is looked at, so a pick does not grow with what is ready ...
     const uint32_t head = ready_forward_[c].first();
@@ -65,18 +95,19 @@ RankCore::Choice RankCore::choose_ready() const {
 
 RankCore::Choice RankCore::choose_strict() const {
   // A weight half that was split off a B because its turn had not come runs as soon as it has.
-  const uint32_t first = ready_.first();
+  const uint32_t first = ready_weight_.first();
   if (first < strict_next_) return {first, {}};
   if (strict_next_ < plan_->order.size()) {
     const PlannedTask& next = plan_->order[strict_next_];
-    const bool is_ready = next.kind == TaskKind::kForward
-                              ? ready_forward_[next.chunk].contains(strict_next_)
-                              : ready_.contains(strict_next_);
+    const bool is_ready =
+        next.kind == TaskKind::kForward          ? ready_forward_[next.chunk].contains(strict_next_)
+        : next.kind == TaskKind::kWeightGradient ? ready_weight_.contains(strict_next_)
+                                                 : ready_backward_.contains(strict_next_);
     if (is_ready) return {strict_next_, {}};
   }
-  const bool other_ready =
-      first != Bitmap::kNone || std::any_of(ready_forward_.begin(), ready_forward_.end(),
-                                            [](const Bitmap& b) { return !b.empty(); });
+  const bool other_ready = first != Bitmap::kNone || !ready_backward_.empty() ||
+                           std::any_of(ready_forward_.begin(), ready_forward_.end(),
+                                       [](const Bitmap& b) { return !b.empty(); });
   return {Bitmap::kNone, other_ready ? IdleReason::kPolicy : IdleReason::kInput};
 }
 
@@ -92,8 +123,9 @@ std::optional<IdleReason> RankCore::refusal(size_t chunk, MicrobatchId i) const 
   const CellPlan& p = plan_of(chunk, i);
   if (!p.backward) return std::nullopt;  // holds nothing once it is done
   const Amount amount = plan_->held(p);
-  bool admitted = is_oldest || ((ledger_.live() + amount + c.reserve).within(ledger_.cap()) &&
-                                ledger_.fits(i, amount));
+  bool admitted = is_oldest || plan_->fits ||
+                  ((ledger_.live() + amount + c.reserve + away_largest_).within(ledger_.cap()) &&
+                   ledger_.fits(i, amount));
   if (plan_->policy.admission == AdmissionRule::kPlainCounter) {
     admitted = (ledger_.live() + amount).within(ledger_.cap());
   }
@@ -105,15 +137,14 @@ bool RankCore::must_hold(uint32_t at, int64_t now_ns) {
   if (permille == 0) return false;
   if (holding_) return at > hold_for_ && now_ns < hold_until_ns_;
   const int64_t held_ns =
-      plan_->chunks[plan_->order[at].chunk].duration_ns[static_cast<size_t>(kind_at(at))];
+      plan_->duration_ns(plan_->order[at].chunk, plan_->order[at].microbatch, kind_at(at));
   uint32_t better = announced_at_.first();
   for (int k = 0; k < kHoldCandidatesMax && better < at; ++k) {
     const PlannedTask& task = plan_->order[better];
     const bool is_forward = task.kind == TaskKind::kForward;
     const int64_t eta_ns =
         announced_[plan_->cell_index(task.chunk, task.microbatch)].eta_ns[is_forward ? 0 : 1];
-    const int64_t its_ns =
-        plan_->chunks[task.chunk].duration_ns[static_cast<size_t>(kind_at(better))];
+    const int64_t its_ns = plan_->duration_ns(task.chunk, task.microbatch, kind_at(better));
     const int64_t due_ns = std::max(eta_ns, now_ns);
     const bool imminent = eta_ns > now_ns - share(its_ns, kOverduePermille) &&
                           due_ns < now_ns + share(held_ns, permille);
@@ -146,7 +177,7 @@ Task RankCore::running_task() const {
   return {plan_->chunks[planned.chunk].stage, planned.microbatch, running_kind_};
 }
 
-void RankCore::start(uint32_t at) {
+void RankCore::start(uint32_t at, int64_t now_ns) {
   const PlannedTask& planned = plan_->order[at];
   Cell& state = cell(planned.chunk, planned.microbatch);
   running_ = true;
@@ -154,7 +185,9 @@ void RankCore::start(uint32_t at) {
   running_kind_ = kind_at(at);
   holding_ = false;
   strict_next_ = std::max(strict_next_, at + 1);
-  emit(Command::Kind::kRun).task = running_task();
+  Command& run = emit(Command::Kind::kRun);
+  run.task = running_task();
+  run.ready_ns = ready_ns_.empty() ? now_ns : ready_ns_[at];
   switch (running_kind_) {
     case TaskKind::kForward:
       ready_forward_[planned.chunk].erase(at);
@@ -163,11 +196,12 @@ void RankCore::start(uint32_t at) {
       break;
     case TaskKind::kBackward: state.weight_started = true; [[fallthrough]];
     case TaskKind::kInputGradient:
-      ready_.erase(at);
+      ready_backward_.erase(at);
+      if (plan_->offload) kept_[planned.chunk].erase(at);
       state.backward_started = true;
       break;
     case TaskKind::kWeightGradient:
-      ready_.erase(at);
+      ready_weight_.erase(at);
       state.weight_started = true;
       break;
   }
@@ -211,7 +245,36 @@ void RankCore::announce_outputs(size_t chunk, MicrobatchId i, TaskKind kind) {
     command.direction = forward ? Direction::kForward : Direction::kBackward;
     command.microbatch = i;
     command.peer = edge.peer;
-    command.duration_ns = c.duration_ns[static_cast<size_t>(kind)];
+    command.duration_ns = plan_->duration_ns(chunk, i, kind) + plan_->policy.hop_ns;
+  }
+}
+
+int64_t RankCore::late_at_ns() const {
+  return begun_ns_ + plan_->planned_ns[strict_next_] + plan_->policy.late_ns;
+}
+
+/// Paired order: asks for the messages of the task that comes next, or that has just started
+/// because they were there already; each once.
+void RankCore::ask_for_inputs() {
+  const size_t at = running_ ? running_at_ : strict_next_;
+  if (at >= plan_->order.size()) return;
+  const PlannedTask& next = plan_->order[at];
+  if (next.kind == TaskKind::kWeightGradient) return;
+  const bool forward = next.kind == TaskKind::kForward;
+  const ChunkPlan& c = plan_->chunks[next.chunk];
+  for (uint16_t e : forward ? c.in : c.out) {
+    const EdgePlan& edge = plan_->edges[e];
+    const Direction direction = forward ? Direction::kForward : Direction::kBackward;
+    const bool comes = forward ? plan_->tasks->active(edge.id, next.microbatch)
+                               : plan_->tasks->returns(edge.id, next.microbatch);
+    const size_t bit = message_bit(e, direction, next.microbatch);
+    if (edge.local() || !comes || asked_[bit]) continue;
+    asked_[bit] = true;
+    Command& command = emit(Command::Kind::kReceive);
+    command.edge = edge.id;
+    command.direction = direction;
+    command.microbatch = next.microbatch;
+    command.peer = edge.peer;
   }
 }
 

@@ -27,7 +27,9 @@ WaitingTask RankCore::explain(uint32_t at) const {
   const bool forward = kind == TaskKind::kForward;
   WaitingTask task;
   task.task = {chunk.stage, i, kind};
-  task.ready = forward ? ready_forward_[planned.chunk].contains(at) : ready_.contains(at);
+  task.ready = forward                             ? ready_forward_[planned.chunk].contains(at)
+               : kind == TaskKind::kWeightGradient ? ready_weight_.contains(at)
+                                                   : ready_backward_.contains(at);
   if (task.ready) return task;
   if (kind == TaskKind::kWeightGradient) {
     task.weight_turn_missing = state.input_gradient_done;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compute-only schedule text of torch.distributed.pipelining: one row per rank, cells separated
-// by commas, an empty cell is an idle slot, a cell is <stage><F|I|W|B><microbatch> or a pair
-// "(0F3;3B1)OVERLAP_F_B". Lines end in LF or CR LF; blanks around a cell do not count.
+// The schedule text of torch.distributed.pipelining: one row per rank, cells separated by commas.
+// Lines end in LF or CR LF; blanks around a cell do not count. There are two flavours.
+// - Compute-only: a cell is <stage><F|I|W|B><microbatch> or a pair "(0F3;3B1)OVERLAP_F_B"; an empty
+//   cell is an idle slot.
+// - Complete: a text with at least one of the actions of schedule_action.h. It has no idle slots.
 #pragma once
 
 #include <span>
@@ -15,14 +17,16 @@
 
 namespace rrfp::core {
 
-/// Reads a schedule. Errors name row and column (both from 1, columns in cells) and the cell's
-/// text. A pair becomes its two tasks in the order written. Files of older PyTorch releases wrote B
-/// for the input gradient: a stage with W, no I and as many B as W is read that way, and `note`
-/// says so.
+/// Reads a schedule of either flavour. Errors name row and column (both from 1, columns in cells)
+/// and the cell's text. A pair becomes its two tasks in the order written. What a complete text
+/// says besides its tasks is checked (schedule_check.h) and dropped: the engine communicates by
+/// itself. Files of older PyTorch releases wrote B for the input gradient: a stage with W, no I and
+/// as many B as W is read that way, and `note` says so.
 Status parse_schedule_text(std::string_view text, std::vector<std::vector<Task>>& per_rank,
                            std::string& note);
 
-/// Writes a schedule, one row per rank, rows ended by LF, without idle cells.
+/// Writes a compute-only schedule, one row per rank, rows ended by LF, without idle cells. For the
+/// complete flavour see schedule_lowering.h.
 [[nodiscard]] std::string print_schedule_text(std::span<const std::vector<Task>> per_rank);
 
 }  // namespace rrfp::core

@@ -35,6 +35,28 @@ Status StepTasks::create(std::shared_ptr<const StageGraph> graph, StepShape shap
                                         std::to_string(bytes) + "; expected 0 to " +
                                         std::to_string(StageGraph::kActivationBytesMax)};
   }
+  if (!shape.planned_ns.empty() && shape.planned_ns.size() != 3 * cells) {
+    return wrong_size("planned_ns", shape.planned_ns.size());
+  }
+  if (!shape.cost_permille.empty() && shape.cost_permille.size() != cells) {
+    return wrong_size("cost_permille", shape.cost_permille.size());
+  }
+  if (!shape.stage_ns.empty() &&
+      shape.stage_ns.size() != 3 * static_cast<size_t>(graph->stage_count())) {
+    return {Code::kInvalidArgument, "stage_ns has " + std::to_string(shape.stage_ns.size()) +
+                                        " entries; expected " +
+                                        std::to_string(graph->stage_count()) + " stages x 3"};
+  }
+  for (const int64_t ns : shape.stage_ns) {
+    if (ns >= 0 && ns <= StageGraph::kDurationNsMax) continue;
+    return {Code::kInvalidArgument, "stage_ns holds " + std::to_string(ns) + "; expected 0 to " +
+                                        std::to_string(StageGraph::kDurationNsMax)};
+  }
+  for (const int32_t cost : shape.cost_permille) {
+    if (cost >= 0 && cost <= kCostPermilleMax) continue;
+    return {Code::kInvalidArgument, "cost_permille holds " + std::to_string(cost) +
+                                        "; expected 0 to " + std::to_string(kCostPermilleMax)};
+  }
   out.reset(new StepTasks(std::move(graph), std::move(shape)));
   return {};
 }
@@ -75,7 +97,7 @@ void StepTasks::compute(MicrobatchId i) {
 int64_t StepTasks::held_bytes(StageId s, MicrobatchId i) const {
   if (!backward(s, i)) return 0;
   if (shape_.activation_bytes.empty()) return graph_->stage(s).activation_bytes;
-  return shape_.activation_bytes[s.index() * static_cast<size_t>(shape_.microbatches) + i.index()];
+  return shape_.activation_bytes[cell(s, i)];
 }
 
 }  // namespace rrfp::core

@@ -16,6 +16,7 @@
 //                      backward message travels
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -30,9 +31,17 @@ struct StepShape {
   StepMode mode = StepMode::kTrain;
   int32_t microbatches = 0;
   /// Empty, or [stage][microbatch], row by row: nonzero = the microbatch skips the stage.
-  std::vector<uint8_t> skip;
+  std::vector<uint8_t> skip = {};
   /// Empty (then Stage::activation_bytes holds for all), or [stage][microbatch], row by row.
-  std::vector<int64_t> activation_bytes;
+  std::vector<int64_t> activation_bytes = {};
+  /// Empty (then all are alike), or [stage][microbatch], row by row: the predicted duration of its
+  /// tasks, in thousandths of that of its stage. It serves holding only.
+  std::vector<int32_t> cost_permille = {};
+  /// Empty (then what the Stages say holds), or [stage][3]: predicted durations of F, I and W.
+  std::vector<int64_t> stage_ns = {};
+  /// Empty, or [stage][microbatch][3], row by row: when F, B or I, and W should start, from the
+  /// beginning of the step. For Policy::late_ns.
+  std::vector<int64_t> planned_ns = {};
 
   bool operator==(const StepShape&) const = default;
 };
@@ -40,6 +49,7 @@ struct StepShape {
 class StepTasks {
  public:
   static constexpr int32_t kMicrobatchesMax = 1 << 24;
+  static constexpr int32_t kCostPermilleMax = 1'000'000;
 
   /// Checks the shape against the graph.
   static Status create(std::shared_ptr<const StageGraph> graph, StepShape shape,
@@ -65,6 +75,24 @@ class StepTasks {
   }
   /// Bytes held from the start of F to the end of the backward pass; 0 where there is none.
   [[nodiscard]] int64_t held_bytes(StageId s, MicrobatchId i) const;
+  /// Predicted, of F, I or W of a microbatch of cost 1000.
+  [[nodiscard]] std::array<int64_t, 3> stage_ns(StageId s) const {
+    const Stage& stage = graph_->stage(s);
+    if (shape_.stage_ns.empty()) {
+      return {stage.forward_ns, stage.input_gradient_ns, stage.weight_gradient_ns};
+    }
+    const int64_t* const ns = &shape_.stage_ns[3 * s.index()];
+    return {ns[0], ns[1], ns[2]};
+  }
+  [[nodiscard]] int64_t planned_ns(const Task& task) const {
+    const size_t kind = task.kind == TaskKind::kForward          ? 0
+                        : task.kind == TaskKind::kWeightGradient ? 2
+                                                                 : 1;
+    return shape_.planned_ns[3 * cell(task.stage, task.microbatch) + kind];
+  }
+  [[nodiscard]] int32_t cost_permille(StageId s, MicrobatchId i) const {
+    return shape_.cost_permille.empty() ? 1000 : shape_.cost_permille[cell(s, i)];
+  }
 
  private:
   enum Bit : uint8_t { kTakesPart = 1, kRequires = 2, kFlows = 4, kBackward = 8 };
@@ -74,6 +102,9 @@ class StepTasks {
   [[nodiscard]] size_t column(MicrobatchId i) const { return shape_.skip.empty() ? 0 : i.index(); }
   [[nodiscard]] bool has(StageId s, MicrobatchId i, Bit bit) const {
     return (bits_[s.index() * columns_ + column(i)] & bit) != 0;
+  }
+  [[nodiscard]] size_t cell(StageId s, MicrobatchId i) const {
+    return s.index() * static_cast<size_t>(shape_.microbatches) + i.index();
   }
   void compute(MicrobatchId i);
 

@@ -16,17 +16,29 @@ namespace rrfp::host {
 /// Passed to the log callback. Values as in the C ABI.
 enum LogLevel : int32_t { kInfo = 0, kWarning = 1, kError = 2 };
 
+/// Emulated links, for experiments on one machine: when a message that is sent now arrives. Called
+/// on the sender's thread; messages of one pair of ranks must keep their order.
+struct LinkModel {
+  int64_t (*arrival_ns)(void* user, core::EdgeId edge, core::Direction direction,
+                        core::MicrobatchId microbatch, int64_t now_ns) = nullptr;
+  void* user = nullptr;
+};
+
 struct PipelineOptions {
   static constexpr uint32_t kMailboxCapacityDefault = 1024;
   static constexpr uint32_t kMailboxCapacityMax = 1u << 20;
+  static constexpr int32_t kTraceStepsMax = 1 << 16;
   static constexpr int64_t kWatchdogDefaultNs = int64_t{600} * 1'000'000'000;
 
-  core::Policy policy;
+  core::Policy policy;          // of a step whose caller has no own wishes
   std::vector<core::Cap> caps;  // by rank
   comm::WakePolicy wake = comm::WakePolicy::kYield;
   uint32_t mailbox_capacity = kMailboxCapacityDefault;
   /// The step fails when no task has finished anywhere for this long; 0 = never.
   int64_t watchdog_ns = kWatchdogDefaultNs;
+  /// Steps whose timeline is kept; 0 = none is recorded.
+  int32_t trace_steps = 0;
+  LinkModel links;
   /// Called on the thread that called in, without locks held.
   void (*log)(void* user, int32_t level, const char* text) = nullptr;
   void* log_user = nullptr;
@@ -48,7 +60,15 @@ struct StepRequest {
   int64_t step = 0;
   core::StepShape shape;
   std::shared_ptr<const core::Hint> hint;
-  core::Order order = core::Order::kReady;
+  core::Policy policy;
+  /// How the timeline shows this step. Steps in a row with one number are kept as one.
+  struct Trace {
+    bool record = true;
+    int64_t step = -1;  // < 0: as `step` above
+    const int32_t* microbatches =
+        nullptr;  // their numbers there, valid during the step; null: as is
+  };
+  Trace trace;
 };
 
 /// How one rank spent a step. Times in nanoseconds; they add up to `total_ns`.

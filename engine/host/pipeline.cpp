@@ -71,22 +71,47 @@ void Pipeline::cancel(std::string text) {
   domain_.raise({Code::kCancelled, "cancelled: " + std::move(text)});
 }
 
-Status Pipeline::reset() {
-  struct Claims {
-    std::vector<RankHost*> ranks;
-    ~Claims() {
-      for (RankHost* rank : ranks) rank->unclaim();
-    }
-  } claims;
-  claims.ranks.reserve(ranks_.size());
-  for (const auto& rank : ranks_) {
-    if (!rank->try_claim()) {
-      return Status(Code::kBusy, "rank " + std::to_string(rank->id().value) +
-                                     " is inside a call; reset needs every rank's owner outside")
-          .at(rank->id());
-    }
-    claims.ranks.push_back(rank.get());
+/// Every rank, claimed as their owners do, or none of them.
+class Pipeline::Claims {
+ public:
+  ~Claims() {
+    for (RankHost* rank : ranks_) rank->unclaim();
   }
+  Status claim(std::span<const std::unique_ptr<RankHost>> ranks, const char* what) {
+    ranks_.reserve(ranks.size());
+    for (const auto& rank : ranks) {
+      if (!rank->try_claim()) {
+        return Status(Code::kBusy, "rank " + std::to_string(rank->id().value) +
+                                       " is inside a call; " + what +
+                                       " needs every rank's owner outside")
+            .at(rank->id());
+      }
+      ranks_.push_back(rank.get());
+    }
+    return {};
+  }
+
+ private:
+  std::vector<RankHost*> ranks_;
+};
+
+Status Pipeline::timeline(trace::Timeline& out) {
+  if (options_.trace_steps == 0) {
+    return {Code::kBadState, "no timeline was kept; set trace_steps when the pipeline is made"};
+  }
+  Claims claims;
+  if (Status s = claims.claim(ranks_, "a timeline"); !s.ok()) return s;
+  trace::Timeline timeline;
+  timeline.title = "pipeline";
+  timeline.source = "run";
+  for (const auto& rank : ranks_) timeline.ranks.push_back(rank->timeline().spans());
+  out = std::move(timeline);
+  return {};
+}
+
+Status Pipeline::reset() {
+  Claims claims;
+  if (Status s = claims.claim(ranks_, "reset"); !s.ok()) return s;
   for (const auto& rank : ranks_) rank->reset();
   domain_.reset();
   // What the ranks held has gone home by now; this frees it.

@@ -38,6 +38,8 @@ class Pipeline {
   /// Makes the pipeline usable again after a failure: forgets the step and everything on its way.
   /// Refused with kBusy while any rank is inside a call.
   core::Status reset();
+  /// What the ranks have recorded. Refused with kBusy while any rank is inside a call.
+  core::Status timeline(trace::Timeline& out);
   /// The report of the watchdog that ended the step, else what every rank does now. Any thread.
   [[nodiscard]] std::string report();
   void log(LogLevel level, const std::string& text) const;
@@ -52,6 +54,8 @@ class Pipeline {
   [[nodiscard]] int64_t watch_due_ns() const;
 
  private:
+  class Claims;
+
   Pipeline(std::shared_ptr<const core::StageGraph> graph, EdgeSpecs specs, PipelineOptions options);
   [[nodiscard]] int64_t last_progress_ns() const;
   [[nodiscard]] std::string describe_all(int64_t now_ns);

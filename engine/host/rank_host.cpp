@@ -43,7 +43,8 @@ RankHost::RankHost(Pipeline& pipeline, core::RankId rank, comm::Transport& trans
       rank_(rank),
       transport_(transport),
       peers_(peers_of(pipeline.graph(), rank)),
-      memory_(comm::MemoryPool::create()) {
+      memory_(comm::MemoryPool::create()),
+      timeline_(pipeline.options().trace_steps) {
   full_.assign(static_cast<size_t>(pipeline.graph().ranks()), false);
 }
 
@@ -95,19 +96,19 @@ Status RankHost::check_ticket(uint64_t ticket) const {
 
 Status RankHost::plan_step(const StepRequest& request, std::shared_ptr<const core::RankPlan>& out) {
   const bool as_before = plan_ != nullptr && request.hint == request_.hint &&
-                         request.order == request_.order && request.shape == request_.shape;
+                         request.policy == request_.policy && request.shape == request_.shape;
   if (as_before) {
     out = plan_;
     return {};
   }
   const PipelineOptions& options = pipeline_.options();
-  core::Policy policy = options.policy;
-  policy.order = request.order;
+  core::Policy policy = request.policy;
+  policy.record_ready = timeline_.enabled();
   std::shared_ptr<const core::StepTasks> tasks;
   if (Status s = core::StepTasks::create(pipeline_.shared_graph(), request.shape, tasks); !s.ok()) {
     return s;
   }
-  if (request.order == core::Order::kStrict) {
+  if (policy.strict() && policy.late_ns == 0) {
     if (Status s = core::check_strict(tasks, *request.hint, policy, options.caps); !s.ok()) {
       return s;
     }
@@ -143,7 +144,9 @@ void RankHost::start_step(const StepRequest& request, std::shared_ptr<const core
   if (plan != plan_ || header_.step != request.step) header_ = make_header(request);
   plan_ = std::move(plan);
   request_ = request;
-  core_.begin_step(plan_);
+  begun_ns_ = comm::now_ns();
+  core_.begin_step(plan_, begun_ns_);
+  begin_trace();
   const size_t m = plan_->needs.size();
   inbox_.assign(plan_->edges.size() * 2 * m, nullptr);
   outgoing_.assign(plan_->edges.size(), nullptr);
@@ -154,7 +157,6 @@ void RankHost::start_step(const StepRequest& request, std::shared_ptr<const core
   report_ = {};
   report_.step = request_.step;
   memory_->restart_peak();
-  begun_ns_ = comm::now_ns();
   progress_ns_.store(begun_ns_, std::memory_order_relaxed);
   idle_since_ns_ = 0;
   gone_seen_ = {};
@@ -216,7 +218,12 @@ Status RankHost::look_for_task(int64_t now_ns, TaskInfo& out, int64_t& until_ns)
   }
   if (first.reason == IdleReason::kFailed) return raise(core_.fault());
   until_ns = first.until_ns;
+  for (const Command& c : answer.subspan(1)) {  // paired order: what it asks for
+    orders_.assign(1, c);
+    obey(orders_.front());
+  }
   if (!outbox_.empty()) until_ns = std::min(until_ns, now_ns + kOutboxRetryNs);
+  if (!delayed_.empty()) until_ns = std::min(until_ns, delayed_.front().data.due_ns);
   if (first.reason == IdleReason::kComplete) {
     note_busy(now_ns);
     if (!unfinished()) return Code::kStepDone;
@@ -238,6 +245,7 @@ void RankHost::hand_out(const Command& run, int64_t now_ns, TaskInfo& out) {
   note_busy(now_ns);
   running_ = true;
   running_since_ns_ = now_ns;
+  ready_ns_ = run.ready_ns;
   task_ = run.task;
   ++ticket_;
   out = {task_, ticket_, pipeline_.graph().stage(task_.stage).loss};
@@ -254,6 +262,12 @@ void RankHost::note_idle(IdleReason reason, int64_t now_ns) {
 void RankHost::note_busy(int64_t now_ns) {
   if (idle_since_ns_ == 0) return;
   const int64_t idle_ns = now_ns - idle_since_ns_;
+  if (tracing_) {
+    timeline_.add_idle({.reason = trace::idle_kind(idle_reason_),
+                        .step = traced_step_,
+                        .begin_ns = idle_since_ns_,
+                        .end_ns = now_ns});
+  }
   idle_since_ns_ = 0;
   switch (idle_reason_) {
     case IdleReason::kMemory: report_.wait_memory_ns += idle_ns; break;
@@ -293,6 +307,7 @@ Status RankHost::done(uint64_t ticket, uint32_t& events) {
     report_.busy_ns += now_ns - running_since_ns_;
     report_.total_ns = now_ns - begun_ns_;
     progress_ns_.store(now_ns, std::memory_order_relaxed);
+    if (tracing_) trace_task(now_ns);
     const std::span<const Command> answer = core_.apply(Event::task_done(), now_ns);
     if (core_.failed()) return raise(core_.fault());
     Status s = all_or_fail([&]() -> Status {
@@ -318,7 +333,9 @@ void RankHost::obey(const Command& command) {
   switch (command.kind) {
     case Command::Kind::kSend: {
       message.kind = comm::Message::Kind::kData;
-      message.payload = std::exchange(outgoing_[plan_->find_edge(command.edge)], nullptr);
+      message.late = command.late;
+      message.data.payload = std::exchange(outgoing_[plan_->find_edge(command.edge)], nullptr);
+      stamp(message);
       send(command.peer, message);
       break;
     }
@@ -337,6 +354,10 @@ void RankHost::obey(const Command& command) {
       message.kind = comm::Message::Kind::kCredit;
       send(command.peer, message);
       break;
+    case Command::Kind::kReceive:
+      message.kind = comm::Message::Kind::kReceive;
+      send(command.peer, message);
+      break;
     case Command::Kind::kForget: release_pair(command.task); break;
     case Command::Kind::kLosses: events_ |= kStageLossesDone; break;
     case Command::Kind::kStageGradients: events_ |= kStageGradientsDone; break;
@@ -346,6 +367,8 @@ void RankHost::obey(const Command& command) {
       break;
     case Command::Kind::kRun:
     case Command::Kind::kIdle: assert(false && "answers to a pull, handled there"); break;
+    case Command::Kind::kOffload:
+    case Command::Kind::kLoad: assert(false && "no device of this host has another memory"); break;
   }
 }
 
@@ -432,9 +455,11 @@ void RankHost::clear_step() {
     }
   }
   for (const Queued& queued : outbox_) {
-    if (queued.message.kind == comm::Message::Kind::kData) discard(queued.message.payload);
+    if (queued.message.kind == comm::Message::Kind::kData) discard(queued.message.data.payload);
   }
   outbox_.clear();
+  for (const comm::Message& message : delayed_) discard(message.data.payload);
+  delayed_.clear();
 }
 
 // --- From other threads
@@ -489,7 +514,7 @@ void RankHost::reset() {
     const std::lock_guard lock(mutex_);
     clear_step();
     for (const comm::Message& message : early_) {
-      if (message.kind == comm::Message::Kind::kData) discard(message.payload);
+      if (message.kind == comm::Message::Kind::kData) discard(message.data.payload);
     }
     early_.clear();
     sequence_ = 0;

@@ -19,6 +19,7 @@
 #include "engine/comm/transport.h"
 #include "engine/core/rank_core.h"
 #include "engine/host/options.h"
+#include "engine/trace/timeline.h"
 
 namespace rrfp::host {
 
@@ -78,6 +79,12 @@ class RankHost {
   core::Status fail(uint64_t ticket, int32_t user_code, std::string_view text);
   /// Ends a complete or a failed step.
   core::Status end_step(StepReport& out);
+
+  /// Adds what the owner did outside of tasks, or what it waited for. Owner only.
+  void trace(const trace::TaskSpan& span) { timeline_.add_task(span); }
+  void trace(const trace::IdleSpan& span) { timeline_.add_idle(span); }
+  /// What has been recorded. The rank must be in no call.
+  [[nodiscard]] const trace::RankTimeline& timeline() const { return timeline_; }
 
   /// Ends the current or the next wait of next(), which then returns kAgain. Any thread.
   void wake();
@@ -167,6 +174,14 @@ class RankHost {
   core::Status check_header(const comm::Message& message);
   core::Status feed(const core::Event& event);
   core::Status replay_early();
+  [[nodiscard]] bool delayed(const comm::Message& message);
+  [[nodiscard]] bool take_due(comm::Message& out);
+  static bool due_later(const comm::Message& a, const comm::Message& b);
+  void stamp(comm::Message& message) const;
+  void begin_trace();
+  [[nodiscard]] core::MicrobatchId traced(core::MicrobatchId i) const;
+  void trace_task(int64_t now_ns);
+  void trace_message(const comm::Message& message);
 
   // rank_tensors.cpp
   [[nodiscard]] size_t slot(size_t edge, core::Direction direction, core::MicrobatchId i) const;
@@ -187,6 +202,9 @@ class RankHost {
   comm::Transport& transport_;
   std::vector<core::RankId> peers_;
   comm::MemoryPool* const memory_;
+  trace::RankTimeline timeline_;
+  bool tracing_ = false;  // this step
+  int64_t traced_step_ = -1;
 
   std::atomic<bool> claimed_{false};
   std::atomic<HandleState> handle_{kNeverOpened};
@@ -214,17 +232,19 @@ class RankHost {
     core::RankId to;
     comm::Message message;
   };
-  std::vector<Queued> outbox_;         // sends for which there was no room, oldest first
-  std::vector<bool> full_;             // by rank, while the outbox is flushed
-  core::RankId gone_seen_;             // a peer that was gone when a message of it was missing
-  std::vector<core::RankId> awaited_;  // peers that have not begun this step
-  std::vector<comm::Message> early_;   // messages of steps that have not begun here
-  std::vector<core::Command> orders_;  // of the core, while they are obeyed
+  std::vector<Queued> outbox_;          // sends for which there was no room, oldest first
+  std::vector<bool> full_;              // by rank, while the outbox is flushed
+  core::RankId gone_seen_;              // a peer that was gone when a message of it was missing
+  std::vector<core::RankId> awaited_;   // peers that have not begun this step
+  std::vector<comm::Message> early_;    // messages of steps that have not begun here
+  std::vector<core::Command> orders_;   // of the core, while they are obeyed
+  std::vector<comm::Message> delayed_;  // on emulated links, a heap: the next one due is first
 
   StepReport report_;
   uint32_t events_ = 0;
   int64_t begun_ns_ = 0;
   int64_t running_since_ns_ = 0;
+  int64_t ready_ns_ = 0;       // of the running task
   int64_t idle_since_ns_ = 0;  // 0 = not idle
   core::IdleReason idle_reason_ = core::IdleReason::kInput;
 };

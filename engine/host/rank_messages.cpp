@@ -61,7 +61,7 @@ comm::StepHeader RankHost::make_header(const StepRequest& request) const {
   header.digest = digest;
   header.microbatches = request.shape.microbatches;
   header.mode = static_cast<uint8_t>(request.shape.mode);
-  header.order = static_cast<uint8_t>(request.order);
+  header.order = static_cast<uint8_t>(request.policy.order);
   const std::string_view name = request.hint->name();
   std::copy_n(name.begin(), std::min(name.size(), header.hint.size()), header.hint.begin());
   return header;
@@ -81,6 +81,10 @@ void RankHost::send_headers() {
 Status RankHost::drain() {
   Message message;
   while (transport_.poll(message)) {
+    if (delayed(message)) continue;
+    if (Status s = handle(message); !s.ok()) return s;
+  }
+  while (take_due(message)) {
     if (Status s = handle(message); !s.ok()) return s;
   }
   return {};
@@ -94,7 +98,7 @@ Status RankHost::handle(const Message& message) {
   if (message.sequence < sequence_) {
     // Credits and announcements of a step may outlive it; nobody needs them then.
     if (message.kind != Message::Kind::kData) return {};
-    discard(message.payload);
+    discard(message.data.payload);
     return {Code::kInternal, "data of a step that has ended arrived from rank " +
                                  std::to_string(message.from.value)};
   }
@@ -104,20 +108,58 @@ Status RankHost::handle(const Message& message) {
     case Message::Kind::kAnnounce:
       return feed(core::Event::announce(message.edge, message.direction, message.microbatch,
                                         message.duration_ns));
+    case Message::Kind::kReceive:
+      return feed(core::Event::receiving(message.edge, message.direction, message.microbatch));
     case Message::Kind::kData: break;
   }
-  Status s = feed(core::Event::message(message.edge, message.direction, message.microbatch));
+  Status s =
+      feed(core::Event::message(message.edge, message.direction, message.microbatch, message.late));
   if (!s.ok()) {
-    discard(message.payload);
+    discard(message.data.payload);
     return s;
   }
   inbox_[slot(plan_->find_edge(message.edge), message.direction, message.microbatch)] =
-      message.payload;
+      message.data.payload;
+  if (tracing_) trace_message(message);
   return {};
 }
 
+/// On an emulated link a message that has come must not be seen before its time.
+bool RankHost::delayed(const Message& message) {
+  if (pipeline_.options().links.arrival_ns == nullptr || message.kind != Message::Kind::kData ||
+      message.data.due_ns <= comm::now_ns()) {
+    return false;
+  }
+  delayed_.push_back(message);
+  std::push_heap(delayed_.begin(), delayed_.end(), due_later);
+  return true;
+}
+
+void RankHost::stamp(Message& message) const {
+  const LinkModel& links = pipeline_.options().links;
+  message.data.sent_ns = 0;
+  message.data.due_ns = 0;
+  if (!tracing_ && links.arrival_ns == nullptr) return;
+  message.data.sent_ns = comm::now_ns();
+  if (links.arrival_ns == nullptr) return;
+  message.data.due_ns = links.arrival_ns(links.user, message.edge, message.direction,
+                                         message.microbatch, message.data.sent_ns);
+}
+
+bool RankHost::due_later(const Message& a, const Message& b) {
+  return a.data.due_ns > b.data.due_ns;
+}
+
+bool RankHost::take_due(Message& out) {
+  if (delayed_.empty() || delayed_.front().data.due_ns > comm::now_ns()) return false;
+  std::pop_heap(delayed_.begin(), delayed_.end(), due_later);
+  out = delayed_.back();
+  delayed_.pop_back();
+  return true;
+}
+
 Status RankHost::feed(const core::Event& event) {
-  const bool timed = event.kind == core::Event::Kind::kAnnounce;
+  const bool timed = event.kind == core::Event::Kind::kAnnounce || tracing_;
   core_.apply(event, timed ? comm::now_ns() : 0);
   return core_.fault();
 }
@@ -161,7 +203,8 @@ Status RankHost::check_header(const Message& message) {
   }
   if (theirs.order != header_.order) {
     const auto word = [](uint8_t order) {
-      return static_cast<core::Order>(order) == core::Order::kReady ? "ready" : "strict";
+      constexpr const char* kWords[] = {"ready", "strict", "paired"};
+      return order < std::size(kWords) ? kWords[order] : "unknown";
     };
     return mismatch("order", word(theirs.order), word(header_.order));
   }

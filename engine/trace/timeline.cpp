@@ -2,16 +2,56 @@
 #include "engine/trace/timeline.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 
 namespace rrfp::trace {
 
 namespace {
 
-constexpr double kNsPerUs = 1000.0;
+template <class Spans>
+void widen(const Spans& spans, int64_t& begin_ns, int64_t& end_ns) {
+  for (const auto& span : spans) {
+    begin_ns = std::min(begin_ns, span.begin_ns);
+    end_ns = std::max(end_ns, span.end_ns);
+  }
+}
 
-const char* category(SpanKind kind) {
+}  // namespace
+
+Totals summarize(const Timeline& timeline) {
+  Totals totals;
+  totals.begin_ns = std::numeric_limits<int64_t>::max();
+  totals.end_ns = std::numeric_limits<int64_t>::min();
+  for (const RankSpans& rank : timeline.ranks) {
+    widen(rank.tasks, totals.begin_ns, totals.end_ns);
+    widen(rank.idles, totals.begin_ns, totals.end_ns);
+  }
+  if (totals.begin_ns > totals.end_ns) totals.begin_ns = totals.end_ns = 0;
+  double computing_ns = 0;
+  for (const RankSpans& rank : timeline.ranks) {
+    RankTotals sums;
+    sums.tasks = rank.tasks.size();
+    int64_t rest_ns = totals.makespan_ns();
+    for (const TaskSpan& span : rank.tasks) {
+      sums.task_ns[static_cast<size_t>(span.kind)] += span.end_ns - span.begin_ns;
+      sums.computing_ns += span.end_ns - span.begin_ns;
+    }
+    for (const IdleSpan& span : rank.idles) {
+      sums.idle_ns[static_cast<size_t>(span.reason)] += span.end_ns - span.begin_ns;
+      rest_ns -= span.end_ns - span.begin_ns;
+    }
+    // Only a file that others wrote can have spans that overlap.
+    sums.engine_ns = std::max<int64_t>(0, rest_ns - sums.computing_ns);
+    computing_ns += static_cast<double>(sums.computing_ns);
+    totals.ranks.push_back(sums);
+  }
+  const double available_ns =
+      static_cast<double>(totals.makespan_ns()) * static_cast<double>(timeline.ranks.size());
+  if (available_ns > 0) totals.idle_share = std::max(0.0, 1 - computing_ns / available_ns);
+  return totals;
+}
+
+const char* name_of(SpanKind kind) {
   switch (kind) {
     case SpanKind::kForward: return "forward";
     case SpanKind::kBackward: return "backward";
@@ -22,57 +62,33 @@ const char* category(SpanKind kind) {
   return "";
 }
 
-std::string name_of(const Span& span) {
+const char* name_of(IdleKind kind) {
+  switch (kind) {
+    case IdleKind::kInput: return "input";
+    case IdleKind::kMemory: return "memory";
+    case IdleKind::kCredit: return "credit";
+    case IdleKind::kPolicy: return "policy";
+    case IdleKind::kGroup: return "group";
+    case IdleKind::kComplete: return "complete";
+  }
+  return "";
+}
+
+const char* text_of(IdleKind kind) {
+  switch (kind) {
+    case IdleKind::kInput: return "nothing ready";
+    case IdleKind::kMemory: return "held by memory";
+    case IdleKind::kCredit: return "held by credit";
+    case IdleKind::kPolicy: return "held by policy";
+    case IdleKind::kGroup: return "waiting for the group";
+    case IdleKind::kComplete: return "part of the step done";
+  }
+  return "";
+}
+
+std::string task_name(const TaskSpan& span) {
   if (span.kind == SpanKind::kUpdate) return "update";
-  const auto kind = static_cast<core::TaskKind>(span.kind);
-  return std::to_string(span.stage.value) + core::letter(kind) +
-         std::to_string(span.microbatch.value);
-}
-
-void append_span(const Span& span, size_t rank, int64_t origin_ns, std::string& out) {
-  char times[96];
-  std::snprintf(times, sizeof times, R"("ts":%.3f,"dur":%.3f)",
-                static_cast<double>(span.begin_ns - origin_ns) / kNsPerUs,
-                static_cast<double>(span.end_ns - span.begin_ns) / kNsPerUs);
-  out += R"({"ph":"X","pid":0,"tid":)" + std::to_string(rank) + R"(,"name":")" + name_of(span) +
-         R"(","cat":")" + category(span.kind) + "\"," + times + R"(,"args":{"step":)" +
-         std::to_string(span.step);
-  if (span.stage.valid()) {
-    out += ",\"stage\":" + std::to_string(span.stage.value) +
-           ",\"microbatch\":" + std::to_string(span.microbatch.value);
-  }
-  out += "}}";
-}
-
-}  // namespace
-
-std::vector<Span> RankTimeline::spans() const {
-  std::vector<Span> all;
-  for (size_t k = 1; k <= steps_.size(); ++k) {
-    const std::vector<Span>& step = steps_[(current_ + k) % steps_.size()];
-    all.insert(all.end(), step.begin(), step.end());
-  }
-  return all;
-}
-
-std::string to_trace_events(const std::vector<RankTimeline>& ranks) {
-  int64_t origin_ns = std::numeric_limits<int64_t>::max();
-  std::vector<std::vector<Span>> spans;
-  for (const RankTimeline& rank : ranks) {
-    spans.push_back(rank.spans());
-    for (const Span& span : spans.back()) origin_ns = std::min(origin_ns, span.begin_ns);
-  }
-  std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
-  out += R"({"ph":"M","pid":0,"name":"process_name","args":{"name":"rrfp"}})";
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    out += ",\n{\"ph\":\"M\",\"pid\":0,\"tid\":" + std::to_string(r) +
-           R"(,"name":"thread_name","args":{"name":"rank )" + std::to_string(r) + "\"}}";
-    for (const Span& span : spans[r]) {
-      out += ",\n";
-      append_span(span, r, origin_ns, out);
-    }
-  }
-  return out + "\n]}\n";
+  return to_string(core::Task{span.stage, span.microbatch, static_cast<core::TaskKind>(span.kind)});
 }
 
 }  // namespace rrfp::trace

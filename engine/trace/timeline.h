@@ -1,29 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each rank did in the last steps, and when. Recording writes to memory that is there already;
-// a file is made only when asked for.
+// What each rank did in the last steps, when, and why it did nothing in between. Recording writes
+// to memory that is there already; it needs nothing but the ids, so that whatever runs a pipeline,
+// in real or in virtual time, can record. A file or a picture is made only when asked for.
+//
+// All times are nanoseconds of one clock, which all ranks share.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/core/event.h"
 #include "engine/core/ids.h"
 
 namespace rrfp::trace {
 
+/// The first four are core::TaskKind.
 enum class SpanKind : uint8_t { kForward, kBackward, kInputGradient, kWeightGradient, kUpdate };
+constexpr size_t kSpanKinds = 5;
 
-struct Span {
+/// Why a rank did nothing. What is neither a task nor one of these is the engine's overhead; it is
+/// derived, never recorded.
+enum class IdleKind : uint8_t {
+  kInput,     // nothing was ready: inputs were missing
+  kMemory,    // a forward was ready, but there was no memory for it
+  kCredit,    // a forward was ready, but its consumer was too far behind
+  kPolicy,    // a task was ready, but the order or a hold forbade it
+  kGroup,     // waited for the other ranks: a barrier, a reduction
+  kComplete,  // the rank's part of the step was done
+};
+constexpr size_t kIdleKinds = 6;
+
+[[nodiscard]] constexpr SpanKind span_kind(core::TaskKind kind) {
+  return static_cast<SpanKind>(kind);
+}
+/// A rank that hears of a failure only waits for the others to end the step.
+[[nodiscard]] constexpr IdleKind idle_kind(core::IdleReason reason) {
+  if (reason == core::IdleReason::kInput) return IdleKind::kInput;
+  if (reason == core::IdleReason::kMemory) return IdleKind::kMemory;
+  if (reason == core::IdleReason::kCredit) return IdleKind::kCredit;
+  if (reason == core::IdleReason::kPolicy) return IdleKind::kPolicy;
+  if (reason == core::IdleReason::kComplete) return IdleKind::kComplete;
+  return IdleKind::kGroup;
+}
+
+constexpr int64_t kUnknownTime = -1;
+
+struct TaskSpan {
   SpanKind kind = SpanKind::kForward;
   core::StageId stage;            // invalid for kUpdate
   core::MicrobatchId microbatch;  // in the step; invalid for kUpdate
   int64_t step = 0;
+  int64_t ready_ns = kUnknownTime;  // when all that it needs was there
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
+
+  friend bool operator==(const TaskSpan&, const TaskSpan&) = default;
 };
 
-/// The spans of one rank, the oldest steps dropped.
+struct IdleSpan {
+  IdleKind reason = IdleKind::kInput;
+  int64_t step = 0;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+
+  friend bool operator==(const IdleSpan&, const IdleSpan&) = default;
+};
+
+/// Kept by the rank that receives it.
+struct Message {
+  core::Direction direction = core::Direction::kForward;
+  core::StageId from_stage;
+  core::StageId to_stage;
+  core::MicrobatchId microbatch;
+  core::RankId from_rank;
+  core::RankId to_rank;
+  int64_t step = 0;
+  int64_t sent_ns = kUnknownTime;
+  int64_t arrived_ns = 0;
+
+  friend bool operator==(const Message&, const Message&) = default;
+};
+
+/// Of one rank. Times may be in any order here; tasks and idle intervals do not overlap.
+struct RankSpans {
+  std::vector<TaskSpan> tasks;
+  std::vector<IdleSpan> idles;
+  std::vector<Message> messages;
+
+  void clear() {
+    tasks.clear();
+    idles.clear();
+    messages.clear();
+  }
+  void append(const RankSpans& from) {
+    tasks.insert(tasks.end(), from.tasks.begin(), from.tasks.end());
+    idles.insert(idles.end(), from.idles.begin(), from.idles.end());
+    messages.insert(messages.end(), from.messages.begin(), from.messages.end());
+  }
+  friend bool operator==(const RankSpans&, const RankSpans&) = default;
+};
+
+/// Records one rank, the oldest steps dropped. One thread at a time.
 class RankTimeline {
  public:
   explicit RankTimeline(int32_t steps_max) : steps_(static_cast<size_t>(steps_max)) {}
@@ -34,19 +116,76 @@ class RankTimeline {
     current_ = (current_ + 1) % steps_.size();
     steps_[current_].clear();
   }
-  void add(const Span& span) {
-    if (enabled()) steps_[current_].push_back(span);
+  /// Makes room in every step, for those who must not allocate even in the first steps.
+  void reserve(size_t tasks, size_t idles, size_t messages) {
+    for (RankSpans& step : steps_) {
+      step.tasks.reserve(tasks);
+      step.idles.reserve(idles);
+      step.messages.reserve(messages);
+    }
   }
-  /// All spans, oldest step first.
-  [[nodiscard]] std::vector<Span> spans() const;
+  void add_task(const TaskSpan& span) {
+    if (enabled()) steps_[current_].tasks.push_back(span);
+  }
+  void add_idle(const IdleSpan& span) {
+    if (enabled()) steps_[current_].idles.push_back(span);
+  }
+  void add_message(const Message& message) {
+    if (enabled()) steps_[current_].messages.push_back(message);
+  }
+  /// All that is kept, oldest step first.
+  [[nodiscard]] RankSpans spans() const {
+    RankSpans all;
+    for (size_t k = 1; k <= steps_.size(); ++k) {
+      all.append(steps_[(current_ + k) % steps_.size()]);
+    }
+    return all;
+  }
 
  private:
-  std::vector<std::vector<Span>> steps_;  // a ring; its vectors keep their memory
+  std::vector<RankSpans> steps_;  // a ring; its vectors keep their memory
   size_t current_ = 0;
 };
 
-/// In the trace event format (JSON) that Perfetto and chrome://tracing read: one track per rank,
-/// one complete event per span, times in microseconds from the first.
-[[nodiscard]] std::string to_trace_events(const std::vector<RankTimeline>& ranks);
+/// What is written, read and drawn.
+struct Timeline {
+  std::string title;                                       // what ran
+  std::string source;                                      // "run" or "simulation"
+  std::vector<std::pair<std::string, std::string>> facts;  // name and value, such as a hint's
+  std::vector<RankSpans> ranks;
+
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// How the time of one rank went, from the first begin to the last end of all ranks.
+struct RankTotals {
+  std::array<int64_t, kSpanKinds> task_ns{};
+  std::array<int64_t, kIdleKinds> idle_ns{};
+  int64_t computing_ns = 0;  // the sum of task_ns
+  int64_t engine_ns = 0;     // the rest
+  size_t tasks = 0;
+};
+
+struct Totals {
+  std::vector<RankTotals> ranks;
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  /// Of the time of all ranks, what was not spent in tasks; 0 if there is no time at all.
+  double idle_share = 0;
+
+  [[nodiscard]] int64_t makespan_ns() const { return end_ns - begin_ns; }
+};
+
+[[nodiscard]] Totals summarize(const Timeline& timeline);
+
+/// Words for people and for files: "forward", "weight gradient", "update".
+[[nodiscard]] const char* name_of(SpanKind kind);
+/// One word for files: "input", "memory", "credit", "policy", "group", "complete".
+[[nodiscard]] const char* name_of(IdleKind kind);
+/// Words for people: "nothing ready", "held by memory".
+[[nodiscard]] const char* text_of(IdleKind kind);
+constexpr const char* kEngineText = "engine overhead";
+/// "3F4": stage 3, forward, microbatch 4; or "update".
+[[nodiscard]] std::string task_name(const TaskSpan& span);
 
 }  // namespace rrfp::trace

@@ -123,6 +123,15 @@ Status replace_file(const std::string& root, const std::string& name, std::strin
   return sync_folder(root);
 }
 
+Status replace_file(const std::string& path, std::string_view text) {
+  const std::filesystem::path file(path);
+  if (!file.has_filename()) {
+    return {core::Code::kInvalidArgument, "path is \"" + path + "\"; expected the name of a file"};
+  }
+  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  return replace_file(folder, file.filename().string(), text);
+}
+
 Status remove_folders(const std::string& root, const std::vector<std::string>& names) {
   std::vector<std::string> paths;
   for (const std::string& name : names) {

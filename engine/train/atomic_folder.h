@@ -25,6 +25,8 @@ core::Status make_folders(const std::string& path);
 void remove_leftovers(const std::string& root);
 /// Replaces `root`/`name` by a file with this text, at once.
 core::Status replace_file(const std::string& root, const std::string& name, std::string_view text);
+/// The same for a path; its folder must exist.
+core::Status replace_file(const std::string& path, std::string_view text);
 /// Removes folders of `root`: at once from their names, then from the disk.
 core::Status remove_folders(const std::string& root, const std::vector<std::string>& names);
 

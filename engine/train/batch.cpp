@@ -35,6 +35,7 @@ Status ShapePlans::make(std::span<const InputArray> inputs, std::shared_ptr<cons
   auto plan = std::make_shared<ShapePlan>();
   for (const InputArray& input : inputs) plan->inputs.push_back(input.shape);
   if (Status s = graph_.infer(plan->inputs, plan->values); !s.ok()) return s;
+  for (const model::Shape& value : plan->values) plan->elements += value.elements();
   for (const model::Program& program : programs_) {
     plan->layouts.push_back(make_layout(graph_, program, plan->values, kernels_));
     const model::Layout& layout = plan->layouts.back();

@@ -36,6 +36,7 @@ struct ShapePlan {
   std::vector<model::Shape> values;
   std::vector<model::Layout> layouts;     // by stage
   std::vector<int64_t> activation_bytes;  // by stage: from F to the end of the backward pass
+  int64_t elements = 0;                   // of all values of the model: how large it is
 };
 
 /// Keeps plans by input shapes. Training repeats few of them.

@@ -48,7 +48,6 @@ void Trainer::rank_loop(size_t rank) {
 void Trainer::run_rounds(Rank& rank) {
   rank.status = {};
   rank.sums = {};
-  if (job_.training) rank.timeline.begin_step();
   for (size_t r = 0; r < job_.round_count && rank.status.code() == core::Code::kOk; ++r) {
     try {
       rank.status = rank.worker->run(job_.rounds[r], rank.report);
@@ -88,9 +87,15 @@ Trainer::Verdict Trainer::judge() const {
 
 void Trainer::finish_step(size_t rank) {
   if (!job_.training) return;
+  Rank& own = *ranks_[rank];
+  const int64_t arrived_ns = comm::now_ns();
   meeting_->arrive_and_wait();  // all ranks have all their gradients, or have failed
   if (failed_.load(std::memory_order_relaxed)) return;
   const int64_t begin_ns = comm::now_ns();
+  own.host->trace(trace::IdleSpan{.reason = trace::IdleKind::kGroup,
+                                  .step = steps_,
+                                  .begin_ns = arrived_ns,
+                                  .end_ns = begin_ns});
   const kernels::Kernels& k = *setting_.kernels;
   const Weights& weights = *weights_;
   for (size_t p = 0; p < weights.count(); ++p) {
@@ -113,13 +118,12 @@ void Trainer::finish_step(size_t rank) {
       weights.clear_gradient(p, k);
     }
   }
-  Rank& own = *ranks_[rank];
-  own.timeline.add({.kind = trace::SpanKind::kUpdate,
-                    .stage = {},
-                    .microbatch = {},
-                    .step = steps_,
-                    .begin_ns = begin_ns,
-                    .end_ns = comm::now_ns()});
+  own.host->trace(trace::TaskSpan{.kind = trace::SpanKind::kUpdate,
+                                  .stage = {},
+                                  .microbatch = {},
+                                  .step = steps_,
+                                  .begin_ns = begin_ns,
+                                  .end_ns = comm::now_ns()});
 }
 
 }  // namespace rrfp::train

@@ -20,10 +20,9 @@ using model::kNoSlot;
 using model::ValueId;
 
 RankWorker::RankWorker(const Setting& setting, const model::WeightTable& table,
-                       host::RankHost& host, trace::RankTimeline& timeline)
+                       host::RankHost& host)
     : setting_(setting),
       host_(host),
-      timeline_(timeline),
       memory_(setting.programs.size()),
       outgoing_(setting.cut.edges.size()),
       delay_state_(static_cast<uint64_t>(host.id().value) + 1) {
@@ -69,9 +68,8 @@ Status RankWorker::run(const Round& round, host::StepReport& report) {
 }
 
 Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
-  const bool recorded = round.training && timeline_.enabled();
-  const int64_t begin_ns = recorded ? comm::now_ns() : 0;
   ticket_ = task.ticket;
+  const int64_t begin_ns = round.durations != nullptr ? comm::now_ns() : 0;
   Status status;
   try {
     status = compute(round, task);
@@ -83,14 +81,8 @@ Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
     return std::move(status).at(host_.id(), task.task);
   }
   delay();
-  if (recorded) {
-    const core::MicrobatchId microbatch(round.first_microbatch + task.task.microbatch.value);
-    timeline_.add({.kind = static_cast<trace::SpanKind>(task.task.kind),
-                   .stage = task.task.stage,
-                   .microbatch = microbatch,
-                   .step = round.step,
-                   .begin_ns = begin_ns,
-                   .end_ns = comm::now_ns()});
+  if (round.durations != nullptr) {
+    round.durations->add(task.task, comm::now_ns() - begin_ns);
   }
   uint32_t events = 0;
   return host_.done(task.ticket, events);
@@ -99,7 +91,7 @@ Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
 Status RankWorker::compute(const Round& round, const host::TaskInfo& info) {
   const Task& task = info.task;
   const model::Program& program = setting_.programs[task.stage.index()];
-  const int32_t in_batch = round.first_microbatch + task.microbatch.value;
+  const int32_t in_batch = round.microbatches[task.microbatch.index()];
   plan_ = round.plans[in_batch].get();
   const model::Layout& layout = plan_->layouts[task.stage.index()];
   Frame& frame = memory_[task.stage.index()].frames[task.microbatch.index()];
@@ -205,7 +197,7 @@ Status RankWorker::make_tensor(ValueId value, Tensor& out) {
 void RankWorker::bind_inputs(const Round& round, const Task& task) {
   const model::Program& program = setting_.programs[task.stage.index()];
   const std::span<const ValueId> inputs = setting_.graph.inputs();
-  const auto row = static_cast<size_t>(round.first_microbatch) + task.microbatch.index();
+  const auto row = static_cast<size_t>(round.microbatches[task.microbatch.index()]);
   for (size_t k = 0; k < inputs.size(); ++k) {
     const int32_t slot = program.value_slot[inputs[k].index()];
     if (slot == kNoSlot) continue;

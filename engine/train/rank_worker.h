@@ -8,7 +8,7 @@
 
 #include "engine/host/pipeline.h"
 #include "engine/model/execute.h"
-#include "engine/trace/timeline.h"
+#include "engine/sim/scenario.h"
 #include "engine/train/batch.h"
 
 namespace rrfp::train {
@@ -29,7 +29,10 @@ struct Round {
   int64_t step = 0;  // of training, for random numbers and reports
   uint64_t seed = 0;
   bool training = false;
-  int32_t first_microbatch = 0;  // of the round, in the batch
+  /// In the batch, by number in the pipeline: the order of injection.
+  const int32_t* microbatches = nullptr;
+  /// What tasks take, if wanted. Every rank writes those of its own stages.
+  sim::Durations* durations = nullptr;
   // Of the batch, by microbatch.
   const Batch* batch = nullptr;
   const std::shared_ptr<const ShapePlan>* plans = nullptr;
@@ -39,8 +42,7 @@ struct Round {
 
 class RankWorker {
  public:
-  RankWorker(const Setting& setting, const model::WeightTable& table, host::RankHost& host,
-             trace::RankTimeline& timeline);
+  RankWorker(const Setting& setting, const model::WeightTable& table, host::RankHost& host);
 
   /// Runs all tasks of the rank and ends the step. After a failure the pipeline must be reset.
   core::Status run(const Round& round, host::StepReport& report);
@@ -80,7 +82,6 @@ class RankWorker {
 
   const Setting& setting_;
   host::RankHost& host_;
-  trace::RankTimeline& timeline_;
   std::vector<StageMemory> memory_;  // by stage; empty for those of other ranks
   model::Bindings bound_;
   uint64_t ticket_ = 0;

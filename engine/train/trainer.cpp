@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 
 #include "engine/comm/clock.h"
 #include "engine/model/partition.h"
+#include "engine/sim/workload.h"
+#include "engine/trace/trace_events.h"
 #include "engine/train/atomic_folder.h"
 #include "engine/train/sha256.h"
 
@@ -30,7 +33,7 @@ bool is_loss_scale(double scale) {
 }
 
 Status check(const TrainerOptions& o) {
-  constexpr int32_t kTraceStepsMax = 1 << 16;
+  constexpr int32_t kTraceStepsMax = host::PipelineOptions::kTraceStepsMax;
   if (o.stages < 1) {
     return {Code::kInvalidArgument,
             "stages is " + std::to_string(o.stages) + "; expected at least 1"};
@@ -144,16 +147,22 @@ Status Trainer::make_stages() {
 Status Trainer::start_ranks() {
   host::PipelineOptions pipeline = options_.pipeline;
   pipeline.caps.assign(static_cast<size_t>(rank_count()), options_.cap);
+  pipeline.trace_steps = options_.trace_steps;
   if (Status s = host::Pipeline::create(setting_.stages, host::EdgeSpecs(setting_.cut.edges.size()),
                                         std::move(pipeline), pipeline_);
       !s.ok()) {
     return s;
   }
+  if (options_.choose_hint) {
+    choice_.emplace(setting_.stages,
+                    std::vector<core::Cap>(static_cast<size_t>(rank_count()), options_.cap),
+                    options_.pipeline.policy);
+  }
   meeting_.emplace(rank_count());
   for (int32_t r = 0; r < rank_count(); ++r) {
-    auto rank = std::make_unique<Rank>(options_.trace_steps);
+    auto rank = std::make_unique<Rank>();
     if (Status s = pipeline_->open(RankId(r), rank->host); !s.ok()) return s;
-    rank->worker.emplace(setting_, weights_->table(), *rank->host, rank->timeline);
+    rank->worker.emplace(setting_, weights_->table(), *rank->host);
     ranks_.push_back(std::move(rank));
   }
   for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -223,6 +232,7 @@ Status Trainer::check_batch(const Batch& batch) {
 }
 
 void Trainer::fill_job(const Batch& batch, bool training) {
+  order_microbatches(batch.rounds);
   const int32_t in_round = batch.microbatches / batch.rounds;
   job_.training = training;
   job_.update = training && !batch.keep_gradients;
@@ -233,7 +243,9 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     Round& round = job_.rounds[static_cast<size_t>(r)];
     round.request.step = rounds_run_++;
     round.request.hint = options_.hint;
-    round.request.order = options_.pipeline.policy.order;
+    round.request.policy = options_.pipeline.policy;
+    round.microbatches = injection_.data() + r * in_round;
+    round.request.trace = {.record = training, .step = steps_, .microbatches = round.microbatches};
     core::StepShape& shape = round.request.shape;
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
     shape.microbatches = in_round;
@@ -241,19 +253,67 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     round.step = batch.random_step != 0 ? batch.random_step : steps_;
     round.seed = options_.seed;
     round.training = training;
-    round.first_microbatch = r * in_round;
     round.batch = &batch;
     round.plans = plans_.data();
     round.loss_factors = loss_factors_.data();
     round.losses = losses_.data();
     for (size_t s = 0; s < setting_.programs.size(); ++s) {
       for (int32_t i = 0; i < in_round; ++i) {
-        const ShapePlan& plan =
-            *plans_[static_cast<size_t>(round.first_microbatch) + static_cast<size_t>(i)];
+        const ShapePlan& plan = *plans_[static_cast<size_t>(round.microbatches[i])];
         shape.activation_bytes.push_back(plan.activation_bytes[s]);
       }
     }
+    round.durations = nullptr;
+    if (!choice_ || !training) continue;
+    choice_->apply(round.request);
+    // One round of a step is enough to go by.
+    if (r + 1 < batch.rounds) continue;
+    durations_ = sim::Durations(setting_.stages->stage_count(), in_round);
+    round.durations = &durations_;
   }
+}
+
+/// Sizes are those of all values of the model, so they do not depend on how it is cut.
+void Trainer::order_microbatches(int32_t rounds) {
+  const size_t in_round = plans_.size() / static_cast<size_t>(rounds);
+  injection_.clear();
+  for (size_t first = 0; first < plans_.size(); first += in_round) {
+    sizes_.clear();
+    for (size_t i = first; i < first + in_round; ++i) {
+      sizes_.push_back(static_cast<double>(plans_[i]->elements));
+    }
+    const bool tent =
+        options_.injection == Injection::kTent &&
+        std::adjacent_find(sizes_.begin(), sizes_.end(), std::not_equal_to<>()) != sizes_.end();
+    if (tent) {
+      for (const int32_t i : sim::tent_order(sizes_)) {
+        injection_.push_back(static_cast<int32_t>(first) + i);
+      }
+    } else {
+      for (size_t i = 0; i < in_round; ++i) {
+        injection_.push_back(static_cast<int32_t>(first + i));
+      }
+    }
+  }
+}
+
+void Trainer::observe_round() {
+  const Round& round = job_.rounds[job_.round_count - 1];
+  const auto count = static_cast<size_t>(round.request.shape.microbatches);
+  std::vector<double> sizes;
+  for (size_t i = 0; i < count; ++i) {
+    sizes.push_back(
+        static_cast<double>(plans_[static_cast<size_t>(round.microbatches[i])]->elements));
+  }
+  choice_->observe(round.request.shape, std::move(sizes), durations_);
+}
+
+std::string Trainer::hint_name() const {
+  return choice_ ? choice_->name() : std::string(options_.hint->name());
+}
+
+std::string Trainer::hint_why() const {
+  return choice_ ? choice_->why() : std::string();
 }
 
 /// Lets the ranks do the job and waits for them.
@@ -297,6 +357,7 @@ Status Trainer::step(const Batch& batch, TrainReport& out) {
   fill_job(batch, true);
   if (Status s = run_job(); !s.ok()) return s;
   gradients_kept_ = !job_.update;
+  if (choice_) observe_round();
   const bool stop = !verdict_.finite && options_.non_finite == NonFinite::kStop;
   if (job_.update && !stop) {
     ++steps_;
@@ -381,14 +442,11 @@ Status Trainer::write_trace(const std::string& path) const {
   if (options_.trace_steps == 0) {
     return {Code::kBadState, "no timeline was kept; set trace_steps when the trainer is made"};
   }
-  const std::filesystem::path file(path);
-  if (!file.has_filename()) {
-    return {Code::kInvalidArgument, "path is \"" + path + "\"; expected the name of a file"};
-  }
-  std::vector<trace::RankTimeline> timelines;
-  for (const auto& rank : ranks_) timelines.push_back(rank->timeline);
-  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  return replace_file(folder, file.filename().string(), trace::to_trace_events(timelines));
+  trace::Timeline timeline;
+  if (Status s = pipeline_->timeline(timeline); !s.ok()) return s;
+  timeline.title = "training";
+  timeline.facts.emplace_back("hint", hint_name());
+  return replace_file(path, trace::to_trace_events(timeline));
 }
 
 CheckpointState Trainer::state(uint64_t position, const std::string& user_json) const {

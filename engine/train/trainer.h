@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/train/auto_choice.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/optimizer.h"
 #include "engine/train/rank_worker.h"
@@ -27,6 +28,12 @@
 namespace rrfp::train {
 
 enum class Reduction : int32_t { kMean = 0, kSum = 1 };
+/// The order in which the microbatches of a round enter the pipeline. A function of their sizes
+/// alone; it is the order in which weight gradients add up, so another one rounds otherwise.
+enum class Injection : int32_t {
+  kTent = 0,  // by size, short ... long ... short; as given if all are of one size
+  kData = 1,  // as given
+};
 enum class NonFinite : int32_t { kStop = 0, kSkip = 1 };
 
 struct TrainerOptions {
@@ -36,6 +43,8 @@ struct TrainerOptions {
   core::Placement placement = core::Placement::kLinear;
   std::vector<int32_t> first_blocks;       // by stage; empty = from estimated costs
   std::shared_ptr<const core::Hint> hint;  // null = zb-h1
+  bool choose_hint = false;                // auto: hint, order and holding follow what is measured
+  Injection injection = Injection::kTent;
   core::Cap cap;
   host::PipelineOptions pipeline;  // its caps are replaced by `cap`
   bool recompute = false;
@@ -91,6 +100,9 @@ class Trainer {
   }
   [[nodiscard]] std::string weights_sha256() const;
   core::Status write_trace(const std::string& path) const;
+  /// auto: the hint of the last step, and why; else the hint's name and nothing.
+  [[nodiscard]] std::string hint_name() const;
+  [[nodiscard]] std::string hint_why() const;
 
   /// The caller has changed a gradient; the next step must begin with none.
   void gradients_changed() { gradients_kept_ = true; }
@@ -101,9 +113,7 @@ class Trainer {
 
  private:
   struct Rank {
-    explicit Rank(int32_t trace_steps) : timeline(trace_steps) {}
     host::RankHost* host = nullptr;
-    trace::RankTimeline timeline;
     std::optional<RankWorker> worker;
     host::StepReport report;  // of the last round
     host::StepReport sums;    // over the rounds of the job
@@ -133,6 +143,8 @@ class Trainer {
   core::Status start_ranks();
   core::Status check_batch(const Batch& batch);
   void fill_job(const Batch& batch, bool training);
+  void order_microbatches(int32_t rounds);
+  void observe_round();
   core::Status run_job();
   core::Status recover();
   void fill_report(TrainReport& out, int64_t begin_ns) const;
@@ -155,6 +167,10 @@ class Trainer {
 
   // Of the running step, by microbatch.
   std::vector<std::shared_ptr<const ShapePlan>> plans_;
+  std::vector<int32_t> injection_;  // round by round: the microbatch of the batch that goes in k-th
+  std::vector<double> sizes_;       // of a round
+  std::optional<AutoChoice> choice_;
+  sim::Durations durations_;  // of the last round; for choice_
   std::vector<float> loss_factors_;
   std::vector<double> losses_;
   double weight_sum_ = 0;

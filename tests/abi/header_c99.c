@@ -5,6 +5,7 @@
 #include <rrfp/rrfp.h>
 
 /* It includes nothing that the first one has not included. */
+#include <rrfp/simulate.h>
 #include <rrfp/train.h>
 
 /* A model, a trainer, a batch: returns the line of the first thing that is wrong, or 0. */

@@ -38,7 +38,12 @@
   INTEGER(rrfp_slot) \
   INTEGER(rrfp_load_flags) \
   INTEGER(rrfp_data_format) \
-  INTEGER(rrfp_split)
+  INTEGER(rrfp_split) \
+  INTEGER(rrfp_injection) \
+  INTEGER(rrfp_lower_flags) \
+  INTEGER(rrfp_simulation_flags) \
+  INTEGER(rrfp_readiness) \
+  INTEGER(rrfp_picture)
 
 #define RRFP_PUBLIC_STRUCTS(STRUCT, FIELD) \
   STRUCT(rrfp_error) \
@@ -77,7 +82,7 @@
   FIELD(rrfp_pipeline_options, credits) \
   FIELD(rrfp_pipeline_options, hold_permille) \
   FIELD(rrfp_pipeline_options, mailbox_capacity) \
-  FIELD(rrfp_pipeline_options, reserved) \
+  FIELD(rrfp_pipeline_options, trace_steps) \
   FIELD(rrfp_pipeline_options, watchdog_ms) \
   FIELD(rrfp_pipeline_options, log) \
   FIELD(rrfp_pipeline_options, log_user_data) \
@@ -207,7 +212,7 @@
   FIELD(rrfp_trainer_options, loss_scale_growth) \
   FIELD(rrfp_trainer_options, seed) \
   FIELD(rrfp_trainer_options, trace_steps) \
-  FIELD(rrfp_trainer_options, reserved) \
+  FIELD(rrfp_trainer_options, injection) \
   FIELD(rrfp_trainer_options, delay_us_max) \
   FIELD(rrfp_trainer_options, log) \
   FIELD(rrfp_trainer_options, log_user_data) \
@@ -275,7 +280,60 @@
   FIELD(rrfp_sampling, top_k) \
   FIELD(rrfp_sampling, temperature) \
   FIELD(rrfp_sampling, top_p) \
-  FIELD(rrfp_sampling, seed)
+  FIELD(rrfp_sampling, seed) \
+  STRUCT(rrfp_simulation_options) \
+  FIELD(rrfp_simulation_options, struct_size) \
+  FIELD(rrfp_simulation_options, flags) \
+  FIELD(rrfp_simulation_options, preset) \
+  FIELD(rrfp_simulation_options, trace) \
+  FIELD(rrfp_simulation_options, hint) \
+  FIELD(rrfp_simulation_options, order) \
+  FIELD(rrfp_simulation_options, stages) \
+  FIELD(rrfp_simulation_options, microbatches) \
+  FIELD(rrfp_simulation_options, injection) \
+  FIELD(rrfp_simulation_options, cap) \
+  FIELD(rrfp_simulation_options, offload_ms) \
+  FIELD(rrfp_simulation_options, tensor_parallel) \
+  FIELD(rrfp_simulation_options, readiness) \
+  FIELD(rrfp_simulation_options, data_parallel) \
+  FIELD(rrfp_simulation_options, history) \
+  FIELD(rrfp_simulation_options, dispatch_ns) \
+  FIELD(rrfp_simulation_options, report_ns) \
+  STRUCT(rrfp_simulated_step) \
+  FIELD(rrfp_simulated_step, struct_size) \
+  FIELD(rrfp_simulated_step, ranks) \
+  FIELD(rrfp_simulated_step, stages) \
+  FIELD(rrfp_simulated_step, microbatches) \
+  FIELD(rrfp_simulated_step, makespan_ns) \
+  FIELD(rrfp_simulated_step, bound_ns) \
+  FIELD(rrfp_simulated_step, peak_bytes) \
+  FIELD(rrfp_simulated_step, native_bytes) \
+  FIELD(rrfp_simulated_step, tasks) \
+  FIELD(rrfp_simulated_step, messages) \
+  FIELD(rrfp_simulated_step, offloads) \
+  FIELD(rrfp_simulated_step, busy_ns) \
+  FIELD(rrfp_simulated_step, wait_input_ns) \
+  FIELD(rrfp_simulated_step, wait_memory_ns) \
+  FIELD(rrfp_simulated_step, wait_credit_ns) \
+  FIELD(rrfp_simulated_step, wait_policy_ns) \
+  FIELD(rrfp_simulated_step, wait_group_ns) \
+  STRUCT(rrfp_stress_report) \
+  FIELD(rrfp_stress_report, struct_size) \
+  FIELD(rrfp_stress_report, reserved) \
+  FIELD(rrfp_stress_report, cases) \
+  FIELD(rrfp_stress_report, stalls) \
+  FIELD(rrfp_stress_report, cap_violations) \
+  FIELD(rrfp_stress_report, task_errors) \
+  FIELD(rrfp_stress_report, failure_errors) \
+  FIELD(rrfp_stress_report, refused) \
+  FIELD(rrfp_stress_report, faults) \
+  FIELD(rrfp_stress_report, bad_seed) \
+  FIELD(rrfp_stress_report, bad_case) \
+  STRUCT(rrfp_hint_info) \
+  FIELD(rrfp_hint_info, struct_size) \
+  FIELD(rrfp_hint_info, ranks) \
+  FIELD(rrfp_hint_info, stages) \
+  FIELD(rrfp_hint_info, microbatches)
 
 #define RRFP_PUBLIC_CONSTANTS(CONSTANT) \
   CONSTANT(RRFP_OK) \
@@ -318,6 +376,7 @@
   CONSTANT(RRFP_ORDER_DEFAULT) \
   CONSTANT(RRFP_ORDER_READY) \
   CONSTANT(RRFP_ORDER_STRICT) \
+  CONSTANT(RRFP_ORDER_PAIRED) \
   CONSTANT(RRFP_WAKE_YIELD) \
   CONSTANT(RRFP_WAKE_SPIN) \
   CONSTANT(RRFP_WAKE_PARK) \
@@ -404,7 +463,18 @@
   CONSTANT(RRFP_DATA_U32) \
   CONSTANT(RRFP_SPLIT_TRAIN) \
   CONSTANT(RRFP_SPLIT_VALIDATION) \
-  CONSTANT(RRFP_ABI_VERSION)
+  CONSTANT(RRFP_ABI_VERSION) \
+  CONSTANT(RRFP_INJECTION_DEFAULT) \
+  CONSTANT(RRFP_INJECTION_DATA) \
+  CONSTANT(RRFP_INJECTION_TENT) \
+  CONSTANT(RRFP_LOWER_FSDP) \
+  CONSTANT(RRFP_LOWER_REDUCE) \
+  CONSTANT(RRFP_TRAINER_AUTO) \
+  CONSTANT(RRFP_SIMULATION_NONDETERMINISTIC) \
+  CONSTANT(RRFP_READINESS_ALL) \
+  CONSTANT(RRFP_READINESS_LEADER) \
+  CONSTANT(RRFP_PICTURE_HTML) \
+  CONSTANT(RRFP_PICTURE_SVG)
 
 /* clang-format on */
 

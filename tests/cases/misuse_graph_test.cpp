@@ -160,7 +160,7 @@ TEST(Misuse, Hints) {
                  {"row 2, column 2", "1Q0"});
   EXPECT_REFUSED(text("0F0,0B0,F1", &refusal.error), RRFP_ERR_SYNTAX, {"row 1, column 3", "F1"});
   EXPECT_REFUSED(text("0F0zz", &refusal.error), RRFP_ERR_SYNTAX, {"row 1, column 1", "zz"});
-  EXPECT_REFUSED(text("0F0,0SEND_F0", &refusal.error), RRFP_ERR_SYNTAX, {"column 2", "SEND_F"});
+  EXPECT_REFUSED(text("0F0,0SEND_F0", &refusal.error), RRFP_ERR_BAD_ORDER, {"column 2", "SEND_F"});
   EXPECT_REFUSED(text("0F0,,0F0", &refusal.error), RRFP_ERR_SYNTAX,
                  {"row 1, column 3", "row 1, column 1"});
   EXPECT_REFUSED(text("", &refusal.error), RRFP_ERR_SYNTAX, {"empty"});
@@ -200,7 +200,7 @@ TEST(Misuse, HintsThatDoNotFit) {
   EXPECT_REFUSED(checked(stuck, 2, RRFP_ORDER_STRICT, &refusal.error), RRFP_ERR_BAD_ORDER,
                  {"rank 0 waits at 0B0", "rank 1 waits at 1F1"});
   EXPECT_EQ(checked(stuck, 2, RRFP_ORDER_READY, nullptr), RRFP_OK);
-  EXPECT_REFUSED(checked(stuck, 2, 3, &refusal.error), RRFP_ERR_INVALID_ARGUMENT, {"order is 3"});
+  EXPECT_REFUSED(checked(stuck, 2, 4, &refusal.error), RRFP_ERR_INVALID_ARGUMENT, {"order is 4"});
   EXPECT_REFUSED(checked(stuck, 0, RRFP_ORDER_READY, &refusal.error), RRFP_ERR_INVALID_ARGUMENT,
                  {"microbatches is 0"});
 }

@@ -34,6 +34,18 @@ class JsonTest(support.CliTest):
         self.assertTrue(summary["checkpoint"].startswith(str(save)))
         self.assertEqual(support.steps_in(save), [4])
 
+    def test_hint_that_ran(self):
+        _, summary = self.train(*STEPS, "--stages", 2, "--hint", "rf-1")
+        self.assertEqual((summary["hint"], summary["hint_why"]), ("rf-1", None))
+        _, summary = self.train("--steps", 12, "--stages", 2, "--hint", "auto")
+        self.assertNotEqual(summary["hint"], "auto")
+        self.assertTrue(summary["hint_why"].startswith(summary["hint"]), summary)
+        self.assertIn("measured", summary["hint_why"])
+        text = self.ok("train", "--data", self.text, *support.TINY, *STEPS, "--stages", 2, "--hint",
+                       "auto", "--quiet").stdout.decode()
+        self.assertRegex(text, r"(?m)^hint +\S")
+        self.assertRegex(text, r"(?m)^  chosen +.*measured")
+
     def test_learns(self):
         lines, summary = self.train("--steps", 60, "--lr", "1e-2")
         self.assertLess(lines[-1]["loss"], lines[0]["loss"])
@@ -93,6 +105,22 @@ class SameResultTest(support.CliTest):
         for hint in ("gpipe", "1f1b", "zb-h1"):
             self.check_same("--stages", 4, "--hint", hint, "--order", "strict")
 
+    def test_published_schedules_and_policies(self):
+        self.check_same()
+        for hint in ("zb-h2", "rf-1", "bfw-sort"):
+            self.check_same("--stages", 4, "--hint", hint)
+        self.check_same("--stages", 4, "--hint", "zb-h2", "--order", "strict")
+        self.check_same("--stages", 2, "--hint", "1f1b", "--order", "paired")
+        for hint in ("interleaved", "interleaved:2", "interleaved-zb", "looped-bfs"):
+            self.check_same("--stages", 4, "--ranks", 2, "--placement", "loop", "--hint", hint)
+        for hint in ("zb-v", "v-half", "v-min", "dualpipe-v", "rf-v", "rf-m"):
+            self.check_same("--stages", 4, "--placement", "v", "--hint", hint)
+
+    def test_auto(self):
+        self.check_same()
+        self.check_same("--stages", 2, "--hint", "auto")
+        self.check_same("--stages", 4, "--hint", "auto", "--placement", "v", "--delay-us", 300)
+
     def test_placements(self):
         self.check_same()
         for placement in ("loop", "v"):
@@ -129,6 +157,28 @@ class SameResultTest(support.CliTest):
             with self.subTest(arguments):
                 _, summary = self.train(*STEPS, *arguments)
                 self.assertNotEqual(summary["weights_sha256"], self.expected[2])
+
+    def test_injection(self):
+        # Of unequal size: 3, 3, 2 and 2 samples.
+        uneven = ["train", "--json", "--data", self.text, *support.MODEL, "--batch", 10,
+                  "--microbatches", 4, "--steps", 3, *support.STEADY]
+        found = {}
+        for injection in ("tent", "data"):
+            save = self.dir / injection
+            result = self.ok(*uneven, "--injection", injection, "--stages", 2, "--save", save)
+            found[injection] = self.lines(result.stdout)[1]["weights_sha256"]
+            state = json.loads((next(save.glob("step-*3")) / "state.json").read_text())
+            self.assertEqual(state["user"]["training"]["injection"], injection)
+        self.assertNotEqual(found["tent"], found["data"])
+        self.assertEqual(self.lines(self.ok(*uneven).stdout)[1]["weights_sha256"], found["tent"])
+        # A resumed run keeps it.
+        _, resumed = self.resume(self.dir / "data", "--steps", 5)
+        uneven[uneven.index("--steps") + 1] = 5
+        _, whole = self.lines(self.ok(*uneven, "--injection", "data").stdout)
+        self.assertEqual(resumed["weights_sha256"], whole["weights_sha256"])
+        _, evaluated = self.resume(self.dir / "data")
+        result = json.loads(self.ok("eval", "--json", "--checkpoint", self.dir / "data").stdout)
+        self.assertEqual(result["loss"], evaluated["val_loss"])
 
     def test_accumulation(self):
         _, summary = self.train(*STEPS, "--stages", 2, "--accumulate", 2)

@@ -13,13 +13,19 @@ OPTIONS = {
     "train": DATA + PIPELINE + """--layers --dim --heads --kv-heads --context --hidden --dropout
         --tied --rotary --rms-norm --swiglu --batch --microbatches --accumulate --steps --lr
         --lr-min --warmup --decay --decay-steps --optimizer --momentum --weight-decay --beta1
-        --beta2 --clip --seed --non-finite --nondeterministic --save --save-every --keep --resume
+        --beta2 --clip --seed --injection --non-finite --nondeterministic --save --save-every --keep --resume
         --eval-every --eval-samples --trace --trace-steps --json --quiet""".split(),
     "eval": DATA + PIPELINE + """--checkpoint --samples --split --batch --microbatches --seed
         --json""".split(),
     "generate": """--checkpoint --prompt --prompt-tokens --tokens --temperature --top-k --top-p
         --seed --context --json""".split(),
     "info": ["--checkpoint", "--json"],
+    "simulate": """--preset --measured --stages --microbatches --seeds --first-seed --injection
+        --hint --order --cap --history --nondeterministic --tp --tp-readiness --dp --offload-ms
+        --dispatch-us --report-us --json --trace --chart --stress""".split(),
+    "hint": """--stages --microbatches --chunks --placement --format --fsdp --reduce --out --svg
+        --validate --order""".split(),
+    "trace": ["--html", "--svg", "--json"],
 }
 
 
@@ -40,7 +46,7 @@ class HelpTest(support.CliTest):
 
     def test_info(self):
         about = json.loads(self.ok("info", "--json").stdout)
-        self.assertIn("zb-h1", about["hints"])
+        self.assertLessEqual({"zb-h1", "interleaved", "dualpipe-v", "rf-m"}, set(about["hints"]))
         self.assertGreaterEqual(about["cpus"], 1)
         self.assertIn(about["version"], self.ok("--version").stdout.decode())
         self.assertIn("abi_version", self.ok("info").stdout.decode())
@@ -51,6 +57,7 @@ class HelpTest(support.CliTest):
         self.refused("train", "--layer", "3", names=["--layer"])
         self.refused("eval", names=["--checkpoint"])
         self.refused("generate", names=["--checkpoint"])
+        self.refused("simulate", "--layers", "3", names=["--layers"])
 
 
 class RefusalTest(support.CliTest):
@@ -73,7 +80,13 @@ class RefusalTest(support.CliTest):
                 (["--placement", "ring"], ["--placement", "ring", "linear", "loop", "v"]),
                 (["--order", "any"], ["--order", "any", "strict"]),
                 (["--validation", "2"], ["--validation", "2"]),
-                (["--hint", "zigzag"], ["zigzag", "gpipe", "zb-h1"]),
+                (["--hint", "zigzag"], ["zigzag", "gpipe", "zb-h1", "rf-m"]),
+                (["--hint", "gpipe:2"], ["--hint gpipe:2"]),
+                (["--hint", "interleaved:no", "--stages", "4", "--placement", "loop"],
+                 ["--hint interleaved:no"]),
+                (["--hint", "auto", "--order", "ready"], ["--hint auto", "--order ready"]),
+                (["--hint", "auto", "--hold", "0"], ["--hint auto", "--hold 0"]),
+                (["--injection", "size"], ["--injection", "size", "tent"]),
                 (["--dim", "30", "--heads", "4"], ["--dim 30", "--heads 4"]),
                 (["--kv-heads", "3"], ["--heads 2", "--kv-heads 3"]),
                 (["--batch", "3"], ["--batch 3", "--microbatches 4"]),
@@ -116,6 +129,10 @@ class RefusalTest(support.CliTest):
                               data=tokens)
         self.refused_training("--format", "u16", "--vocabulary", 77, names=["77", "1234"],
                               data=tokens)
+
+    def test_hint_for_another_layout(self):
+        self.refused("train", *support.TINY, "--data", self.text, "--steps", 2, "--stages", 4,
+                     "--hint", "zb-v", names=["zb-v"])
 
     def test_hint_file(self):
         hint = self.dir / "schedule.csv"

@@ -22,14 +22,19 @@ struct Pipeline {
   int64_t delay_us_max = 0;
   int32_t ranks = 0;
   std::vector<int32_t> first_blocks = {};
+  rrfp_trainer_flags flags = 0;
+  rrfp_injection injection = RRFP_INJECTION_DEFAULT;
+  int32_t steps = kSteps;
 };
 
 Outcome train(rrfp_model* model, const Pipeline& p, rrfp_wake wake = RRFP_WAKE_YIELD) {
   const HintPtr hint = make_hint(p.hint);
   rrfp_trainer_options options = trainer_options(p.stages);
-  options.hint = hint.get();
+  options.flags = p.flags;
+  options.injection = p.injection;
+  if ((p.flags & RRFP_TRAINER_AUTO) == 0) options.hint = hint.get();
   options.placement = p.placement;
-  options.order = p.order;
+  if ((p.flags & RRFP_TRAINER_AUTO) == 0) options.order = p.order;
   options.ranks = p.ranks;
   options.cap_slots = p.cap_slots;
   options.delay_us_max = p.delay_us_max;
@@ -40,7 +45,7 @@ Outcome train(rrfp_model* model, const Pipeline& p, rrfp_wake wake = RRFP_WAKE_Y
   if (p.recompute) options.flags |= RRFP_TRAINER_RECOMPUTE;
   const TrainerPtr trainer = make_trainer(model, options);
   Outcome outcome;
-  for (int32_t s = 0; s < kSteps; ++s) {
+  for (int32_t s = 0; s < p.steps; ++s) {
     // Microbatches of different lengths and sizes, and so of different costs.
     Random random(static_cast<uint64_t>(s) + 1);
     BatchData data;
@@ -100,6 +105,49 @@ TEST_P(Bits, DoNotDependOnPlacement) {
           << p.stages << " stages, placement " << p.placement << ", " << hint;
     }
   }
+}
+
+TEST_P(Bits, DoNotDependOnThePublishedScheduleOrPolicy) {
+  const auto same = [&](const char* hint, rrfp_placement placement, int32_t ranks,
+                        std::initializer_list<rrfp_order> orders) {
+    for (const rrfp_order order : orders) {
+      const int32_t stages = placement == RRFP_PLACEMENT_LINEAR ? ranks : 2 * ranks;
+      const Pipeline p = {
+          .stages = stages, .hint = hint, .placement = placement, .order = order, .ranks = ranks};
+      EXPECT_EQ(train(model_.get(), p), expected_) << hint << ", order " << order;
+    }
+  };
+  const auto any = {RRFP_ORDER_READY, RRFP_ORDER_STRICT};
+  for (const char* hint : {"zb-v", "v-half", "v-min", "dualpipe-v"}) {
+    same(hint, RRFP_PLACEMENT_V, 2, any);
+  }
+  for (const char* hint : {"interleaved", "interleaved-zb", "looped-bfs"}) {
+    same(hint, RRFP_PLACEMENT_LOOP, 2, any);
+  }
+  for (const char* policy : {"rf-v", "rf-m"}) same(policy, RRFP_PLACEMENT_V, 2, {RRFP_ORDER_READY});
+  for (const char* policy : {"rf-1", "bfw-sort", "zb-h2"}) {
+    same(policy, RRFP_PLACEMENT_LINEAR, 3, {RRFP_ORDER_READY});
+  }
+  same("1f1b", RRFP_PLACEMENT_LINEAR, 4, {RRFP_ORDER_PAIRED});
+}
+
+TEST_P(Bits, DoNotDependOnAChoiceByReplay) {
+  constexpr int32_t kManySteps = 12;
+  const Outcome expected = train(model_.get(), {.steps = kManySteps});
+  for (const rrfp_placement placement : {RRFP_PLACEMENT_LINEAR, RRFP_PLACEMENT_V}) {
+    const Pipeline p = {.stages = 4,
+                        .placement = placement,
+                        .delay_us_max = 500,
+                        .flags = RRFP_TRAINER_AUTO,
+                        .steps = kManySteps};
+    EXPECT_EQ(train(model_.get(), p), expected) << "placement " << placement;
+  }
+}
+
+TEST_P(Bits, InjectionIsTheSameForEveryPipeline) {
+  const Pipeline alone = {.injection = RRFP_INJECTION_DATA};
+  const Pipeline cut = {.stages = 4, .hint = "bfw", .injection = RRFP_INJECTION_DATA};
+  EXPECT_EQ(train(model_.get(), cut), train(model_.get(), alone));
 }
 
 TEST_P(Bits, DoNotDependOnTheCut) {

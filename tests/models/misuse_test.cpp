@@ -30,10 +30,10 @@ class TrainerOptions : public testing::Test {
 };
 
 TEST_F(TrainerOptions, UnknownValues) {
-  expect_refused([](auto& o) { o.flags = 4; }, {"flags", "4"});
-  expect_refused([](auto& o) { o.reserved = 2; }, {"reserved is 2"});
+  expect_refused([](auto& o) { o.flags = 8; }, {"flags", "8"});
+  expect_refused([](auto& o) { o.injection = 3; }, {"injection is 3"});
   expect_refused([](auto& o) { o.placement = 3; }, {"placement is 3; expected 0 to 2"});
-  expect_refused([](auto& o) { o.order = 3; }, {"order is 3"});
+  expect_refused([](auto& o) { o.order = 4; }, {"order is 4"});
   expect_refused([](auto& o) { o.wake = -1; }, {"wake is -1"});
   expect_refused([](auto& o) { o.optimizer = 2; }, {"optimizer is 2"});
   expect_refused([](auto& o) { o.decay = 3; }, {"decay is 3"});

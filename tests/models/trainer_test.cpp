@@ -482,5 +482,55 @@ TEST(Measure, GivesATimeForEveryBlock) {
   for (int64_t time : ns) EXPECT_GT(time, 0);
 }
 
+// --- The hint
+
+std::string described_hint(rrfp_trainer* trainer) {
+  char text[1024] = {};
+  rrfp_error error;
+  EXPECT_EQ(rrfp_trainer_describe_hint(trainer, text, sizeof text, nullptr, &error), RRFP_OK)
+      << error.text;
+  return text;
+}
+
+TEST(TrainerHint, IsNamed) {
+  const ModelPtr model = make_gpt(small_gpt());
+  const HintPtr hint = make_hint("rf-1");
+  rrfp_trainer_options options = trainer_options(2);
+  options.hint = hint.get();
+  const TrainerPtr trainer = make_trainer(model.get(), options);
+  EXPECT_EQ(described_hint(trainer.get()), "rf-1");
+}
+
+TEST(TrainerHint, AutoSaysWhatItChoseAndWhy) {
+  const ModelPtr model = make_gpt(small_gpt());
+  rrfp_trainer_options options = trainer_options(4);
+  options.flags |= RRFP_TRAINER_AUTO;
+  options.placement = RRFP_PLACEMENT_V;
+  const TrainerPtr trainer = make_trainer(model.get(), options);
+  EXPECT_EQ(described_hint(trainer.get()), "rf-m, until a step has been measured");
+  // The choice is made while steps run, so a few may pass before it is there.
+  std::string why;
+  for (int k = 0; k < 1000 && why.find("simulated on") == std::string::npos; ++k) {
+    BatchData data = random_tokens(4, 1, 8, 32, static_cast<uint64_t>(k));
+    step(trainer.get(), data.batch(2));
+    why = described_hint(trainer.get());
+  }
+  EXPECT_NE(why.find("simulated on"), std::string::npos) << why;
+  for (const char* candidate : {"rf-m", "rf-v", "zb-v"}) {
+    EXPECT_NE(why.find(candidate), std::string::npos) << why;
+  }
+}
+
+TEST(TrainerHint, AutoTakesNoWishes) {
+  const ModelPtr model = make_gpt(small_gpt());
+  const HintPtr hint = make_hint("1f1b");
+  rrfp_trainer_options options = trainer_options(2);
+  options.flags |= RRFP_TRAINER_AUTO;
+  options.hint = hint.get();
+  const rrfp_error error = failure_of([&] { make_trainer(model.get(), options); });
+  EXPECT_EQ(error.status, RRFP_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error.text).find("RRFP_TRAINER_AUTO"), std::string::npos) << error.text;
+}
+
 }  // namespace
 }  // namespace rrfp::models

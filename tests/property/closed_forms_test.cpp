@@ -121,7 +121,7 @@ TEST(ClosedForms, ZeroBubbleH1) {
 TEST(ClosedForms, StrictOrdersNeverStall) {
   for (int32_t p = 1; p <= kRanksMax; ++p) {
     for (int32_t m = 1; m <= kMicrobatchesMax; ++m) {
-      for (std::string_view hint : {"gpipe", "1f1b", "zb-h1"}) {
+      for (std::string_view hint : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
         for (int32_t v = 1; v <= 3; ++v) {
           const VirtualResult run = run_virtual(chain(p, v, m, hint, Order::kStrict));
           ASSERT_TRUE(run.ok) << hint << " p=" << p << " m=" << m << " v=" << v << run.error;
@@ -147,7 +147,7 @@ TEST(ClosedForms, FewerMicrobatchesThanStages) {
 /// CASES 3: as many microbatches as stages.
 TEST(ClosedForms, AsManyMicrobatchesAsStages) {
   for (int32_t p = 1; p <= kRanksMax; ++p) {
-    for (std::string_view hint : Hint::names()) {
+    for (std::string_view hint : Hint::general_names()) {
       for (const int64_t slots : {0, 1}) {
         VirtualPipeline setup = chain(p, 1, p, hint, Order::kReady);
         setup.caps.assign(static_cast<size_t>(p), Cap{slots, 0});

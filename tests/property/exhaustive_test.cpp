@@ -262,7 +262,7 @@ SmallPipeline make_pipeline(const Shape& shape, std::string_view hint, int64_t r
 uint64_t explore_all(const Shape& shape, int64_t room) {
   uint64_t states = 0;
   uint64_t largest = 0;
-  for (std::string_view hint : Hint::names()) {
+  for (std::string_view hint : Hint::general_names()) {
     for (const bool deterministic : {true, false}) {
       for (const int32_t credits : {0, 1}) {
         SmallPipeline setup = make_pipeline(shape, hint, room);

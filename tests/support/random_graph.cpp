@@ -234,7 +234,7 @@ std::shared_ptr<const Hint> make_random_hint(Splitmix& random, const StepTasks& 
   std::shared_ptr<const Hint> hint;
   const int64_t how = random.between(0, 9);
   if (how <= 5) {
-    must(Hint::named(random.pick(Hint::names()), hint));
+    must(Hint::named(random.pick(Hint::general_names()), hint));
   } else if (how <= 8) {
     const std::vector<Task> order =
         how <= 7 ? random_legal_order(random, tasks) : random_wild_order(random, tasks);

@@ -137,7 +137,34 @@ inline std::shared_ptr<const StepTasks> make_step(std::shared_ptr<const StageGra
 inline std::shared_ptr<const StepTasks> make_step(std::shared_ptr<const StageGraph> graph,
                                                   int32_t microbatches,
                                                   StepMode mode = StepMode::kTrain) {
-  return make_step(std::move(graph), {mode, microbatches, {}, {}});
+  StepShape shape;
+  shape.mode = mode;
+  shape.microbatches = microbatches;
+  return make_step(std::move(graph), std::move(shape));
+}
+
+/// DualPipe: stream A on stages 0..p-1, stage r on rank r, stream Z on stages p..2p-1 the other
+/// way.
+inline StageGraph two_chains(int32_t p) {
+  StageGraph graph(p);
+  for (int32_t s = 0; s < 2 * p; ++s) {
+    Stage stage;
+    stage.loss = s == p - 1 || s == 2 * p - 1;
+    stage.rank = RankId(s < p ? s : 2 * p - 1 - s);
+    add_stage(graph, stage);
+    if (s != 0 && s != p) add_edge(graph, s - 1, s);
+  }
+  return graph;
+}
+
+/// Even microbatches take stream A, odd ones stream Z.
+inline std::shared_ptr<const StepTasks> make_dual_step(int32_t p, int32_t m) {
+  StepShape shape;
+  shape.microbatches = m;
+  for (int32_t s = 0; s < 2 * p; ++s) {
+    for (int32_t i = 0; i < m; ++i) shape.skip.push_back((i % 2 == 0) == (s < p) ? 0 : 1);
+  }
+  return make_step(sealed(two_chains(p)), std::move(shape));
 }
 
 inline std::shared_ptr<const Hint> named_hint(std::string_view name) {

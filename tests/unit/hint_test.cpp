@@ -162,7 +162,10 @@ TEST(HintLists, EntriesOfTasksThatTheStepLacksAreDropped) {
   EXPECT_EQ(text_of(order_of(*hint, *make_step(chain(2), 2, StepMode::kForwardOnly), 0)),
             "0F0,0F1");
 
-  const auto skipped = make_step(chain(2), {StepMode::kTrain, 2, {0, 0, /**/ 1, 0}, {}});
+  StepShape shape;
+  shape.microbatches = 2;
+  shape.skip = {0, 0, /**/ 1, 0};
+  const auto skipped = make_step(chain(2), shape);
   EXPECT_EQ(text_of(order_of(*hint, *skipped, 0)), "0F0,0F1,0B1") << "no loss for microbatch 0";
   EXPECT_EQ(text_of(order_of(*hint, *skipped, 1)), "1F1,1I1,1W1");
 

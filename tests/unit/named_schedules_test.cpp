@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The named hints: exact lists from SCHEDULES.md, the closed forms for many sizes, and what must
-// hold on any graph.
+// The named hints: their names, and those that work on any graph with exact lists, the closed forms
+// for many sizes, and what must hold on any graph. The others are in published_schedules_test.cpp.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +34,12 @@ using Rows = std::vector<std::string>;
 TEST(NamedSchedules, Names) {
   const auto names = Hint::names();
   EXPECT_EQ(std::vector<std::string_view>(names.begin(), names.end()),
-            (std::vector<std::string_view>{"gpipe", "1f1b", "bf", "bfw", "zb-h1"}));
+            (std::vector<std::string_view>{"gpipe", "1f1b", "bf", "bfw", "zb-h1", "zb-h2",
+                                           "interleaved", "looped-bfs", "interleaved-zb", "zb-v",
+                                           "v-half", "v-min", "dualpipe", "dualpipe-v"}));
+  const auto general = Hint::general_names();
+  EXPECT_EQ(std::vector<std::string_view>(general.begin(), general.end()),
+            (std::vector<std::string_view>{"gpipe", "1f1b", "bf", "bfw", "zb-h1", "zb-h2"}));
   for (std::string_view name : names) {
     const auto hint = named_hint(name);
     EXPECT_EQ(hint->name(), name);
@@ -49,6 +54,32 @@ TEST(NamedSchedules, UnknownNameListsTheKnownOnes) {
   EXPECT_TRUE(fails_with(Hint::named("1F1B", hint), Code::kUnknownName,
                          {"\"1F1B\"", "gpipe", "1f1b", "bf", "bfw", "zb-h1"}));
   EXPECT_TRUE(fails_with(Hint::named("", hint), Code::kUnknownName, {"\"\""}));
+  EXPECT_EQ(hint, nullptr);
+}
+
+TEST(NamedSchedules, GroupSizes) {
+  const auto hint = named_hint("interleaved:3");
+  EXPECT_EQ(hint->name(), "interleaved:3");
+  EXPECT_EQ(named_hint("interleaved-zb:16777216")->name(), "interleaved-zb:16777216");
+  EXPECT_NE(hint->digest(), named_hint("interleaved")->digest());
+  EXPECT_NE(hint->digest(), named_hint("interleaved:4")->digest());
+  EXPECT_EQ(hint->digest(), named_hint("interleaved:3")->digest());
+}
+
+TEST(NamedSchedules, BadGroupSizes) {
+  std::shared_ptr<const Hint> hint;
+  for (const std::string group : {"", "0", "-1", "+3", "03", " 3", "3 ", "3x", "3:4", "3.0", "x",
+                                  "16777217", "4294967299", "99999999999999999999"}) {
+    const std::string name = "interleaved:" + group;
+    EXPECT_TRUE(fails_with(Hint::named(name, hint), Code::kUnknownName,
+                           {"\"" + name + "\"", "group size", "\"" + group + "\"", "from 1 to"}));
+  }
+  for (const std::string name : {"gpipe:3", "zb-v:1", "bf:", "looped-bfs:2"}) {
+    EXPECT_TRUE(fails_with(Hint::named(name, hint), Code::kUnknownName,
+                           {"\"" + name + "\"", "only interleaved and interleaved-zb"}));
+  }
+  EXPECT_TRUE(fails_with(Hint::named("inter:3", hint), Code::kUnknownName, {"unknown", "inter:3"}));
+  EXPECT_TRUE(fails_with(Hint::named(":3", hint), Code::kUnknownName, {"unknown", "\":3\""}));
   EXPECT_EQ(hint, nullptr);
 }
 
@@ -86,7 +117,7 @@ TEST(NamedSchedules, GoldenPriorities) {
 
 TEST(NamedSchedules, ForwardOnly) {
   const auto tasks = make_step(chain(2), 3, StepMode::kForwardOnly);
-  for (std::string_view name : Hint::names()) {
+  for (std::string_view name : Hint::general_names()) {
     EXPECT_EQ(rows_of(name, *tasks), (Rows{"0F0,0F1,0F2", "1F0,1F1,1F2"})) << name;
   }
 }
@@ -104,7 +135,10 @@ TEST(NamedSchedules, FrozenStagesHaveNoWeightGradient) {
 }
 
 TEST(NamedSchedules, SkippedPairsAreLeftOut) {
-  const auto tasks = make_step(chain(2), {StepMode::kTrain, 3, {0, 1, 0, /**/ 0, 0, 0}, {}});
+  StepShape shape;
+  shape.microbatches = 3;
+  shape.skip = {0, 1, 0, /**/ 0, 0, 0};
+  const auto tasks = make_step(chain(2), shape);
   EXPECT_EQ(rows_of("1f1b", *tasks), (Rows{"0F0,0B0,0F2,0B2", "1F0,1B0,1F1,1B1,1F2,1B2"}));
 }
 
@@ -123,6 +157,7 @@ TEST(NamedSchedules, Linear) {
         ASSERT_EQ(order("1f1b"), text_of(golden::one_f_one_b(p, r, m)));
         ASSERT_EQ(order("1f1b"), text_of(golden::one_f_one_b_by_clock(p, r, m)));
         ASSERT_EQ(order("zb-h1"), text_of(golden::zb_h1(p, r, m)));
+        ASSERT_EQ(order("zb-h2"), text_of(golden::zb_h2(p, r, m)));
         ASSERT_EQ(order("gpipe"), text_of(golden::gpipe(r, m)));
       }
     }
@@ -160,8 +195,8 @@ TEST(NamedSchedules, EachTaskOnceAndInALegalOrder) {
     Random random(seed);
     const auto graph = sealed(random_graph(random));
     const auto tasks = make_step(graph, random_shape(random, *graph, 1 + random.below(6)));
-    for (std::string_view name : Hint::names()) {
-      const bool split = name == "bfw" || name == "zb-h1";
+    for (std::string_view name : Hint::general_names()) {
+      const bool split = name == "bfw" || name == "zb-h1" || name == "zb-h2";
       const bool ranks_only = name == "bf" || name == "bfw";
       for (int32_t r = 0; r < graph->ranks(); ++r) {
         SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));

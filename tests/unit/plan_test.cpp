@@ -228,7 +228,7 @@ TEST(Plan, PositionsPointIntoTheOrder) {
     Random random(seed);
     const auto graph = sealed(random_graph(random));
     const auto tasks = make_step(graph, random_shape(random, *graph, 1 + random.below(5)));
-    for (std::string_view name : Hint::names()) {
+    for (std::string_view name : Hint::general_names()) {
       for (int32_t r = 0; r < graph->ranks(); ++r) {
         SCOPED_TRACE(std::string(name) + ", seed " + std::to_string(seed));
         const PlanPtr plan = plan_of(tasks, r, name);

@@ -6,6 +6,7 @@
 //   send e0>2 to 1 | send e0<2 to 0 | deliver e1>2      edge, > activation or < gradient,
 //   microbatch announce e0>2 in 50 to 1 | credit e0 to 0 forget 1:0 | losses 1 | gradients 1 |
 //   complete      stage and microbatch, stage
+//   receive e0>2 from 0 | offload 1F0 in 50 | load 1F0 in 50
 #pragma once
 
 #include <memory>
@@ -42,6 +43,12 @@ inline std::string text_of(const Command& c) {
     case Command::Kind::kAnnounce:
       return "announce " + message() + " in " + std::to_string(c.duration_ns) + to;
     case Command::Kind::kCredit: return "credit e" + std::to_string(c.edge.value) + to;
+    case Command::Kind::kReceive:
+      return "receive " + message() + " from " + std::to_string(c.peer.value);
+    case Command::Kind::kOffload:
+    case Command::Kind::kLoad:
+      return std::string(c.kind == Command::Kind::kLoad ? "load " : "offload ") +
+             to_string(c.task) + " in " + std::to_string(c.duration_ns);
     case Command::Kind::kForget:
       return "forget " + stage + ":" + std::to_string(c.task.microbatch.value);
     case Command::Kind::kLosses: return "losses " + stage;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The schedule text: what is read, what is refused and where, and that writing and reading again
-// gives the same schedule. tests/fuzz mutates such texts.
+// gives the same schedule. Texts with communication are in schedule_check_test.cpp; tests/fuzz
+// mutates both kinds.
 #include "engine/core/schedule_text.h"
 
 #include <gtest/gtest.h>
@@ -156,17 +157,6 @@ TEST(ScheduleTextErrors, TrailingJunk) {
   EXPECT_TRUE(refused("(0F0;0B0)OVERLAP_F_Bx\n", {"row 1, column 1", ")OVERLAP_F_B"}));
 }
 
-TEST(ScheduleTextErrors, Communication) {
-  for (const std::string name : {"SEND_F", "RECV_F", "SEND_B", "RECV_B"}) {
-    EXPECT_TRUE(refused("0F0\n1F0,1" + name + "0\n",
-                        {"row 2, column 2", name, "compute-only", "the engine adds them"}));
-  }
-  for (const std::string name : {"UNSHARD", "RESHARD", "REDUCE_GRAD"}) {
-    EXPECT_TRUE(refused("0" + name + ",0F0\n", {"row 1, column 1", name, "compute-only"}));
-  }
-  EXPECT_TRUE(refused("(0F0;0SEND_F0)OVERLAP_F_B", {"column 1", "SEND_F", "compute-only"}));
-}
-
 TEST(ScheduleTextErrors, UnknownType) {
   EXPECT_TRUE(refused("0F0,0X1\n", {"row 1, column 2", "\"X1\"", "F, B, I or W"}));
   EXPECT_TRUE(refused("0f0\n", {"unknown task type \"f0\"", "F, B, I or W"}));
@@ -248,7 +238,7 @@ TEST(ScheduleText, Print) {
 TEST(ScheduleText, NamedSchedulesComeBack) {
   for (int32_t p = 1; p <= 6; ++p) {
     for (int32_t m = 1; m <= 10; ++m) {
-      for (std::string_view name : Hint::names()) {
+      for (std::string_view name : Hint::general_names()) {
         SCOPED_TRACE(std::string(name) + ", p " + std::to_string(p) + ", m " + std::to_string(m));
         const auto tasks = make_step(chain(p), m);
         std::vector<std::vector<Task>> rows;

@@ -188,6 +188,14 @@ typedef int32_t rrfp_order;
 #define RRFP_ORDER_DEFAULT 0 /* in a step: that of the pipeline; in a pipeline: ready */
 #define RRFP_ORDER_READY 1   /* the first ready and admissible task in hint order runs */
 #define RRFP_ORDER_STRICT 2  /* tasks run in hint order: the fixed-schedule baseline */
+#define RRFP_ORDER_PAIRED \
+  3 /* strict, and a rank that has sent waits until the receiver asks: a baseline */
+
+/* The order in which the microbatches of a step enter the pipeline: a function of their sizes alone. */
+typedef int32_t rrfp_injection;
+#define RRFP_INJECTION_DEFAULT 0 /* trainer: the tent; simulation: the tent for hints made for it */
+#define RRFP_INJECTION_DATA 1    /* as given */
+#define RRFP_INJECTION_TENT 2    /* by size: short ... long ... short; as given if all are alike */
 
 /* One entry of an explicit hint. */
 typedef struct rrfp_hint_task {
@@ -198,9 +206,16 @@ typedef struct rrfp_hint_task {
   int64_t priority; /* rrfp_hint_create_from_priorities only; smaller = earlier */
 } rrfp_hint_task;
 
-/* A named schedule, for any graph and any number of microbatches: "gpipe", "1f1b", "bf" (backward
- * before forward), "bfw" (input gradient before forward before weight gradient), "zb-h1". The first two
- * and the last are complete orders and may be used strictly. */
+/* A named schedule or policy.
+ *   For any graph and any number of microbatches: "gpipe", "1f1b", "bf" (backward before forward), "bfw"
+ *   (input gradient before forward before weight gradient), "zb-h1", "zb-h2". All but bf and bfw are
+ *   complete orders and may be used strictly.
+ *   For the layout that they were published for, which a step must have: "interleaved" and
+ *   "interleaved-zb" (also "interleaved:<group size>"), "looped-bfs"; "zb-v", "v-half", "v-min",
+ *   "dualpipe-v" (two stages a rank in RRFP_PLACEMENT_V); "dualpipe" (two chains through the ranks in
+ *   opposite directions).
+ *   Policies, which also say how to hold and to keep room: "rf-1" and "bfw-sort" (one stage a rank),
+ *   "rf-v" and "rf-m" (two stages a rank in RRFP_PLACEMENT_V); see engine/sim/STUDY.md. */
 RRFP_API rrfp_status rrfp_hint_create(const char *name, rrfp_hint **out, rrfp_error *error);
 
 /* An explicit order: the entries of a rank, in the order in which they stand in `tasks`, are its list.
@@ -225,6 +240,18 @@ RRFP_API void rrfp_hint_destroy(rrfp_hint *hint);
 RRFP_API rrfp_status rrfp_hint_note(const rrfp_hint *hint, char *buffer, size_t capacity,
                                     size_t *out_size, rrfp_error *error);
 
+/* What the lists or the text of a hint name; for other hints all three are 0. */
+typedef struct rrfp_hint_info {
+  uint32_t struct_size;
+  int32_t ranks;        /* lists, or rows of a text */
+  int32_t stages;       /* the largest number + 1 */
+  int32_t microbatches; /* the largest number + 1 */
+} rrfp_hint_info;
+
+RRFP_API void rrfp_hint_info_init(rrfp_hint_info *info);
+RRFP_API rrfp_status rrfp_hint_get_info(const rrfp_hint *hint, rrfp_hint_info *out,
+                                        rrfp_error *error);
+
 /* Writes the order that a hint gives to a training step of `microbatches` on `graph` as schedule text.
  *   buffer     gets at most `capacity` bytes, always ended by a zero byte if capacity > 0; may be null
  *              if capacity is 0
@@ -232,6 +259,26 @@ RRFP_API rrfp_status rrfp_hint_note(const rrfp_hint *hint, char *buffer, size_t 
 RRFP_API rrfp_status rrfp_hint_to_text(const rrfp_hint *hint, const rrfp_graph *graph,
                                        int32_t microbatches, char *buffer, size_t capacity,
                                        size_t *out_size, rrfp_error *error);
+
+typedef uint32_t rrfp_lower_flags;
+#define RRFP_LOWER_FSDP 1u   /* with UNSHARD and RESHARD of the stages that are needed next */
+#define RRFP_LOWER_REDUCE 2u /* with REDUCE_GRAD after the last weight gradient of a stage */
+
+/* The same in the complete form, with the sends and receives that torch.distributed.pipelining adds. */
+RRFP_API rrfp_status rrfp_hint_lower(const rrfp_hint *hint, const rrfp_graph *graph,
+                                     int32_t microbatches, rrfp_lower_flags flags, char *buffer,
+                                     size_t capacity, size_t *out_size, rrfp_error *error);
+
+/* Where the schedule of this name puts stages: the placement, the usual number of stages a rank, and 2
+ * streams for "dualpipe", else 1. Any of the three may be null. */
+RRFP_API rrfp_status rrfp_hint_layout(const char *name, int32_t *out_placement, int32_t *out_chunks,
+                                      int32_t *out_streams, rrfp_error *error);
+
+/* Draws a training step of `microbatches` on `graph` as the hint orders it, obeyed strictly: F, I and W
+ * take one millisecond each, messages no time. Written as a trace event file (rrfp/simulate.h). */
+RRFP_API rrfp_status rrfp_hint_write_trace(const rrfp_hint *hint, const rrfp_graph *graph,
+                                           int32_t microbatches, const char *path,
+                                           rrfp_error *error);
 
 /* Checks a hint against a training step of `microbatches` on `graph`: that it names every task and, for
  * RRFP_ORDER_STRICT, that it can be obeyed with weight gradients in the order of the microbatches; the
@@ -292,7 +339,7 @@ typedef struct rrfp_pipeline_options {
   int32_t hold_permille;
   /* Messages that may lie in a rank's mailbox; more wait at their sender. 0 = 1024. */
   uint32_t mailbox_capacity;
-  uint32_t reserved; /* 0 */
+  int32_t trace_steps; /* keeps the timeline of the last so many steps, up to 65536; 0 = none */
   /* The step fails when no task finishes on any rank for this long. 0 = 600000, -1 = never. */
   int64_t watchdog_ms;
   rrfp_log_fn log; /* or null */
@@ -320,6 +367,13 @@ RRFP_API rrfp_status rrfp_pipeline_cancel(rrfp_pipeline *pipeline, const char *r
  * Errors: RRFP_ERR_BUSY while a rank is inside a call. While it works, calls on ranks are refused in the
  * same way, and release functions that it runs must not destroy ranks. */
 RRFP_API rrfp_status rrfp_pipeline_reset(rrfp_pipeline *pipeline, rrfp_error *error);
+
+/* Writes the timeline of the last steps (trace_steps) as a trace event file, which Perfetto and
+ * chrome://tracing open and rrfp/simulate.h draws. The file appears under its name once it is complete.
+ * Errors: RRFP_ERR_BUSY while a rank is inside a call, RRFP_ERR_BAD_STATE without trace_steps, RRFP_ERR_IO.
+ * Threads: any. */
+RRFP_API rrfp_status rrfp_pipeline_write_trace(rrfp_pipeline *pipeline, const char *path,
+                                               rrfp_error *error);
 
 /* A text for people: for every rank the running task and its age, or what it waits for, from whom and
  * since when; ready tasks; memory held. After the watchdog has ended a step, the report of that moment.

@@ -243,6 +243,9 @@ typedef int32_t rrfp_non_finite;
 typedef uint32_t rrfp_trainer_flags;
 #define RRFP_TRAINER_NONDETERMINISTIC 1u /* weight gradients add up as they become ready */
 #define RRFP_TRAINER_RECOMPUTE 2u        /* as if every block had RRFP_BLOCK_RECOMPUTE */
+/* Hint, order and holding follow what the last steps took, replayed in a simulator while the next step
+ * runs; `hint`, `order` and hold_permille must be 0. Results are the same. */
+#define RRFP_TRAINER_AUTO 4u
 
 typedef struct rrfp_trainer_options {
   uint32_t struct_size;
@@ -279,8 +282,8 @@ typedef struct rrfp_trainer_options {
   double loss_scale;
   int64_t loss_scale_growth; /* 0 = never grows */
   uint64_t seed;
-  int32_t trace_steps; /* keeps the timeline of the last so many steps */
-  int32_t reserved;    /* 0 */
+  int32_t trace_steps;      /* keeps the timeline of the last so many steps */
+  rrfp_injection injection; /* of the microbatches of each round */
   /* For tests: every task, and with it the messages it sends, is held up for a random time of up to so
    * many microseconds (at most a million). */
   int64_t delay_us_max;
@@ -399,6 +402,12 @@ RRFP_API rrfp_status rrfp_trainer_write(rrfp_trainer *trainer, int32_t parameter
 RRFP_API rrfp_status rrfp_trainer_weights_sha256(rrfp_trainer *trainer, char *buffer,
                                                  size_t capacity, size_t *out_size,
                                                  rrfp_error *error);
+
+/* The hint that steps run with; with RRFP_TRAINER_AUTO also why, in one line. Text out: see
+ * rrfp_hint_to_text. */
+RRFP_API rrfp_status rrfp_trainer_describe_hint(rrfp_trainer *trainer, char *buffer,
+                                                size_t capacity, size_t *out_size,
+                                                rrfp_error *error);
 
 /* Writes the timeline of the last training steps (trace_steps) as a trace event file, which Perfetto and
  * chrome://tracing open. The file appears under its name once it is complete. */

@@ -25,7 +25,7 @@ class InprocDomain::Endpoint final : public Transport {
   void drop_all() {
     Message message;
     while (mailbox_.try_pop(message)) {
-      if (message.kind == Message::Kind::kData) message.payload->drop();
+      if (message.kind == Message::Kind::kData) message.data.payload->drop();
     }
   }
 
