@@ -107,17 +107,10 @@ std::string_view schedule_name(Schedule schedule) {
 }
 
 Status Hint::named(std::string_view name, std::shared_ptr<const Hint>& out) {
-  if (const NamedPolicy* policy = find_policy(name)) {
-    std::shared_ptr<const Hint> schedule;
-    if (Status s = named(policy->hint, schedule); !s.ok()) return s;
-    std::shared_ptr<Hint> hint(new Hint(*schedule));
-    hint->name_ = name;
-    hint->policy_ = policy;
-    out = std::move(hint);
-    return {};
-  }
-  const size_t colon = name.find(':');
-  const auto found = std::find(kNames.begin(), kNames.end(), name.substr(0, colon));
+  const NamedPolicy* policy = find_policy(name);
+  const std::string_view schedule = policy != nullptr ? policy->hint : name;
+  const size_t colon = schedule.find(':');
+  const auto found = std::find(kNames.begin(), kNames.end(), schedule.substr(0, colon));
   if (found == kNames.end()) {
     std::string known;
     for (std::string_view n : kNames) known += (known.empty() ? "" : ", ") + std::string(n);
@@ -128,8 +121,9 @@ Status Hint::named(std::string_view name, std::shared_ptr<const Hint>& out) {
   std::shared_ptr<Hint> hint(new Hint);
   hint->schedule_ = static_cast<Schedule>(found - kNames.begin());
   hint->name_ = name;
+  hint->policy_ = policy;
   if (colon != std::string_view::npos) {
-    const std::string_view group = name.substr(colon + 1);
+    const std::string_view group = schedule.substr(colon + 1);
     if (!takes_group(hint->schedule_)) {
       return {Code::kUnknownName, "the hint \"" + std::string(name) +
                                       "\" has a group size after the colon; only interleaved and "

@@ -66,7 +66,13 @@ void RankCore::begin_step(std::shared_ptr<const RankPlan> plan, int64_t now_ns) 
   commands_.assign(outputs_max + 8, {});
   command_count_ = 0;
 
-  for (size_t c = 0; c < chunk_count; ++c) {
+  begin_chunks();
+}
+
+/// What is left to do, and what is ready at once.
+void RankCore::begin_chunks() {
+  const size_t m = plan_->needs.size();
+  for (size_t c = 0; c < plan_->chunks.size(); ++c) {
     forwards_left_[c] = plan_->chunks[c].forward_count;
     weights_left_[c] = plan_->chunks[c].weight_count;
     for (size_t k = 0; k < m; ++k) {

@@ -87,6 +87,7 @@ class RankCore {
     IdleReason blocked = IdleReason::kInput;  // why nothing was chosen
   };
 
+  void begin_chunks();
   void pull(int64_t now_ns);
   [[nodiscard]] Choice choose_ready() const;
   [[nodiscard]] Choice choose_forward(uint32_t before) const;

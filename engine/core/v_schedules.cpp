@@ -52,30 +52,30 @@ Status zero_bubble_v_order(const StepTasks& tasks, RankId rank, std::vector<Task
   const int32_t p = graph.ranks();
   const int32_t r = rank.value;
   const int32_t n = std::max(tasks.microbatches(), 2 * p - 1);
-  constexpr int a = 0;
-  constexpr int b = 1;
+  constexpr int kFirst = 0;
+  constexpr int kSecond = 1;
   TwoChunks chunks(tasks, rank, out);
   const auto add = [&](int chunk, std::initializer_list<TaskKind> kinds) {
     for (TaskKind kind : kinds) chunks.add(chunk, kind);
   };
-  for (int32_t k = 0; k < 2 * (p - r) - 1; ++k) add(a, {kF});
+  for (int32_t k = 0; k < 2 * (p - r) - 1; ++k) add(kFirst, {kF});
   for (int32_t k = 0; k < r; ++k) {
-    add(b, {kF});
-    add(a, {kF});
+    add(kSecond, {kF});
+    add(kFirst, {kF});
   }
-  for (int32_t k = 0; k < p - r; ++k) add(b, {kF, kI, kW});
-  while (chunks.count(b, kF) < chunks.count(a, kF) || chunks.count(a, kF) < n) {
-    if (chunks.count(a, kF) < n) add(a, {kF});
-    add(a, {kI, kW});
-    add(b, {kF, kI, kW});
+  for (int32_t k = 0; k < p - r; ++k) add(kSecond, {kF, kI, kW});
+  while (chunks.count(kSecond, kF) < chunks.count(kFirst, kF) || chunks.count(kFirst, kF) < n) {
+    if (chunks.count(kFirst, kF) < n) add(kFirst, {kF});
+    add(kFirst, {kI, kW});
+    add(kSecond, {kF, kI, kW});
   }
   for (int32_t k = 0; k < r; ++k) {
-    add(a, {kI});
-    add(b, {kI});
+    add(kFirst, {kI});
+    add(kSecond, {kI});
   }
-  for (int32_t k = 0; k < p - r; ++k) add(a, {kI, kW});
-  while (chunks.count(b, kW) < chunks.count(b, kI)) add(b, {kW});
-  while (chunks.count(a, kW) < chunks.count(a, kI)) add(a, {kW});
+  for (int32_t k = 0; k < p - r; ++k) add(kFirst, {kI, kW});
+  while (chunks.count(kSecond, kW) < chunks.count(kSecond, kI)) add(kSecond, {kW});
+  while (chunks.count(kFirst, kW) < chunks.count(kFirst, kI)) add(kFirst, {kW});
   return chunks.finish();
 }
 

@@ -406,7 +406,7 @@ Status make_plans(const std::shared_ptr<const core::StepTasks>& tasks, const cor
   out.resize(static_cast<size_t>(tasks->graph().ranks()));
   for (size_t r = 0; r < out.size(); ++r) {
     const core::Cap cap = caps.empty() ? core::Cap() : caps[r];
-    const Status s = core::build_plan(tasks, hint, RankId::of(r), policy, cap, out[r]);
+    Status s = core::build_plan(tasks, hint, RankId::of(r), policy, cap, out[r]);
     if (!s.ok()) return s;
   }
   return {};

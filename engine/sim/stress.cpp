@@ -9,7 +9,6 @@
 namespace rrfp::sim {
 
 using core::Amount;
-using core::Direction;
 using core::EdgeId;
 using core::MicrobatchId;
 using core::RankId;

@@ -136,7 +136,7 @@ Durations random_durations(Dice& dice, const StepTasks& tasks) {
   const double sigma = dice.pick({0.0, 0.2, 0.2, 0.8, 1.5});
   const int64_t straggling = dice.pick({0, 0, 2, 10});
   const bool as_predicted = dice.percent(75);
-  const int64_t other_ns = dice.pick<int64_t>({0, 1'000, kTypicalNs});
+  const auto other_ns = dice.pick<int64_t>({0, 1'000, kTypicalNs});
   for (int32_t s = 0; s < tasks.graph().stage_count(); ++s) {
     for (int32_t k = 0; k < tasks.microbatches(); ++k) {
       for (const auto kind :

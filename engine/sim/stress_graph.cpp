@@ -222,7 +222,7 @@ std::shared_ptr<const StepTasks> make_step(Dice& dice, Shape shape, bool deep) {
 
 std::shared_ptr<const Hint> make_hint(Dice& dice, Shape shape, const StepTasks& tasks,
                                       bool strict) {
-  std::string_view name = dice.pick<std::string_view>({"gpipe", "1f1b", "zb-h1", "zb-h2"});
+  auto name = dice.pick<std::string_view>({"gpipe", "1f1b", "zb-h1", "zb-h2"});
   const int64_t how = dice.between(0, 99);
   if (!strict && how < 35) name = dice.pick<std::string_view>({"bf", "bfw"});
   if (!strict && how >= 80) return random_priorities(dice, tasks);

@@ -244,7 +244,7 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     round.request.step = rounds_run_++;
     round.request.hint = options_.hint;
     round.request.policy = options_.pipeline.policy;
-    round.microbatches = injection_.data() + r * in_round;
+    round.microbatches = &injection_[static_cast<size_t>(r) * static_cast<size_t>(in_round)];
     round.request.trace = {.record = training, .step = steps_, .microbatches = round.microbatches};
     core::StepShape& shape = round.request.shape;
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
