@@ -4,10 +4,10 @@
 // any rank is asked for a task, and ranks are asked in order, so nothing depends on how equal times
 // are sorted.
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "engine/core/rank_core.h"
+#include "engine/sim/agenda.h"
 #include "engine/sim/network.h"
 #include "engine/sim/random.h"
 #include "engine/sim/scenario.h"
@@ -33,26 +33,6 @@ int64_t Outcome::peak_bytes() const {
 
 namespace {
 
-struct Happening {
-  enum class Kind : uint8_t {
-    kEvent,    // for the core
-    kWake,     // ask the rank again
-    kArrival,  // of a paired message: also frees its sender
-    kFail,     // the rank dies
-  };
-
-  int64_t time_ns = 0;
-  uint64_t serial = 0;
-  Event event;
-  RankId rank;
-  RankId from;
-  Kind kind = Kind::kEvent;
-
-  bool operator<(const Happening& o) const {  // for a heap whose top is the earliest
-    return std::tie(time_ns, serial) > std::tie(o.time_ns, o.serial);
-  }
-};
-
 class Simulator {
  public:
   Simulator(const Scenario& scenario, const Observer& observer)
@@ -72,14 +52,9 @@ class Simulator {
   Outcome run() {
     begin();
     pull_dirty();
-    while (!heap_.empty() && !failed_) {
-      now_ns_ = heap_.front().time_ns;
-      while (!heap_.empty() && heap_.front().time_ns == now_ns_) {
-        std::pop_heap(heap_.begin(), heap_.end());
-        const Happening next = heap_.back();
-        heap_.pop_back();
-        happen(next);
-      }
+    while (!agenda_.empty() && !failed_) {
+      now_ns_ = agenda_.time_ns();
+      while (!agenda_.empty() && agenda_.time_ns() == now_ns_) happen(agenda_.pop());
       if (!failed_) pull_dirty();
     }
     finish();
@@ -109,19 +84,15 @@ class Simulator {
     }
     const Faults& faults = scenario_.faults;
     if (faults.failing_rank >= 0) {
-      push({faults.fail_at_ns, 0, {}, RankId(faults.failing_rank), {}, Happening::Kind::kFail});
+      agenda_.push(faults.fail_at_ns,
+                   {{}, RankId(faults.failing_rank), {}, Happening::Kind::kFail});
     }
   }
 
   // --- The clock
 
-  void push(Happening happening) {
-    happening.serial = serial_++;
-    heap_.push_back(happening);
-    std::push_heap(heap_.begin(), heap_.end());
-  }
   void schedule(int64_t time_ns, RankId rank, const Event& event) {
-    push({time_ns, 0, event, rank, {}, Happening::Kind::kEvent});
+    agenda_.push(time_ns, {event, rank, {}, Happening::Kind::kEvent});
   }
   void mark(RankId id) {
     Rank& rank = ranks_[id.index()];
@@ -211,7 +182,7 @@ class Simulator {
       rank.idle_since_ns = now_ns_;
     }
     if (command.until_ns == INT64_MAX) return;
-    push({std::max(command.until_ns, now_ns_ + 1), 0, {}, id, {}, Happening::Kind::kWake});
+    agenda_.push(std::max(command.until_ns, now_ns_ + 1), {{}, id, {}, Happening::Kind::kWake});
   }
 
   void end_idle(RankId id, int64_t end_ns) {
@@ -276,7 +247,7 @@ class Simulator {
       observer_.message(event.edge, event.direction, event.microbatch, now_ns_, here_ns);
     }
     if (!rendezvous_.empty()) {
-      push({here_ns, 0, event, to, from, Happening::Kind::kArrival});
+      agenda_.push(here_ns, {event, to, from, Happening::Kind::kArrival});
       return;
     }
     schedule(known_ns(event, here_ns), to, event);
@@ -391,9 +362,8 @@ class Simulator {
   bool waits_for_arrivals_ = false;
   std::vector<int64_t> here_ns_;     // by message: when it is really everywhere
   std::vector<uint8_t> rendezvous_;  // by message
-  std::vector<Happening> heap_;
+  Agenda agenda_;
   std::vector<RankId> dirty_;
-  uint64_t serial_ = 0;
   int64_t now_ns_ = 0;
   bool failed_ = false;
   Outcome outcome_;

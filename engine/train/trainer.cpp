@@ -11,6 +11,7 @@
 #include "engine/sim/workload.h"
 #include "engine/trace/trace_events.h"
 #include "engine/train/atomic_folder.h"
+#include "engine/train/propose_layout.h"
 #include "engine/train/sha256.h"
 
 namespace rrfp::train {
@@ -154,6 +155,7 @@ Status Trainer::start_ranks() {
     return s;
   }
   if (options_.choose_hint) {
+    proposal_ = propose_layout(model::estimate_costs(setting_.graph), rank_count());
     choice_.emplace(setting_.stages,
                     std::vector<core::Cap>(static_cast<size_t>(rank_count()), options_.cap),
                     options_.pipeline.policy);
@@ -313,7 +315,8 @@ std::string Trainer::hint_name() const {
 }
 
 std::string Trainer::hint_why() const {
-  return choice_ ? choice_->why() : std::string();
+  if (!choice_) return {};
+  return proposal_.empty() ? choice_->why() : choice_->why() + "; " + proposal_;
 }
 
 /// Lets the ranks do the job and waits for them.

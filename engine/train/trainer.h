@@ -170,6 +170,7 @@ class Trainer {
   std::vector<int32_t> injection_;  // round by round: the microbatch of the batch that goes in k-th
   std::vector<double> sizes_;       // of a round
   std::optional<AutoChoice> choice_;
+  std::string proposal_;      // which layout would be better, for choice_
   sim::Durations durations_;  // of the last round; for choice_
   std::vector<float> loss_factors_;
   std::vector<double> losses_;

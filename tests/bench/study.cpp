@@ -126,7 +126,7 @@ void table_components() {
   over_presets("V placement (rf-v)", "rf-v", Order::kReady);
   over_presets("ZB-V ranks and holding (rf-m)", "rf-m", Order::kReady);
   over_presets("choice by replay (auto)", "auto", Order::kReady);
-  over_presets("host offload, 20 ms copies", "auto", Order::kReady,
+  over_presets("host offload (20 ms copies)", "auto", Order::kReady,
                [](ExperimentOptions& o) { o.offload_ms = 20; });
 }
 
@@ -135,8 +135,8 @@ void table_readiness() {
   preset_header("order");
   for (const char* policy : {"rf-1", "rf-v", "rf-m"}) {
     const std::string name = policy;
-    over_presets("plan of " + name + ", obeyed", "plan:" + name, Order::kStrict);
-    over_presets("plan of " + name + ", as ranks", "plan:" + name, Order::kReady);
+    over_presets("plan of " + name + " obeyed", "plan:" + name, Order::kStrict);
+    over_presets("plan of " + name + " as ranks", "plan:" + name, Order::kReady);
     over_presets(name, name, Order::kReady);
   }
 }
