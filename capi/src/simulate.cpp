@@ -79,9 +79,6 @@ Status read_options(const rrfp_simulation_options& o, sim::ExperimentOptions& ou
         check_enum("readiness", o.readiness, RRFP_READINESS_LEADER)}) {
     if (!s.ok()) return s;
   }
-  if (o.history < 0 || o.dispatch_ns < 0 || o.report_ns < 0) {
-    return {Code::kInvalidArgument, "history, dispatch_ns and report_ns must not be negative"};
-  }
   if (Status s = read_work(o, out); !s.ok()) return s;
   if (o.hint != nullptr) out.hint = o.hint;
   out.order = read_order(o.order);

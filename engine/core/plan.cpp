@@ -207,9 +207,7 @@ class PlanBuilder {
       plan_->cap = {Ledger::kUnlimited, Ledger::kUnlimited};
       return {};
     }
-    if (cap.slots == 0 && cap.bytes == 0) {
-      plan_->cap.slots = int64_t{graph_.ranks()} * static_cast<int64_t>(plan_->chunks.size());
-    }
+    if (cap.slots == 0 && cap.bytes == 0) plan_->cap.slots = default_cap(*plan_).slots;
     if (plan_->cap.slots == 0) plan_->cap.slots = Ledger::kUnlimited;
     if (plan_->cap.bytes == 0) plan_->cap.bytes = Ledger::kUnlimited;
     Amount least;
@@ -303,6 +301,9 @@ class PlanBuilder {
   /// at every point of it (engine/ARCHITECTURE.md, "Strict until late").
   [[nodiscard]] Status check_late() const {
     if (plan_->policy.late_ns == 0) return {};
+    if (plan_->policy.order == Order::kPaired) {
+      return {Code::kInvalidArgument, "late_ns does not go with paired order"};
+    }
     if (tasks_.shape().planned_ns.empty()) {
       return {Code::kInvalidArgument, "late_ns is " + std::to_string(plan_->policy.late_ns) +
                                           ", but the step has no planned_ns to be late against"};
@@ -369,6 +370,10 @@ class PlanBuilder {
 };
 
 }  // namespace
+
+Cap default_cap(const RankPlan& plan) {
+  return {int64_t{plan.tasks->graph().ranks()} * static_cast<int64_t>(plan.chunks.size()), 0};
+}
 
 Status build_plan(std::shared_ptr<const StepTasks> tasks, const Hint& hint, RankId rank,
                   const Policy& policy, const Cap& cap, std::shared_ptr<const RankPlan>& out) {

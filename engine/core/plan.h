@@ -49,9 +49,9 @@ struct Policy {
   /// Kept free for each deeper chunk: at least this share of the cap, in thousandths, as far as the
   /// cap goes; 0 = the largest activation of the chunk; kNoReserve = nothing.
   int32_t reserve_permille = 0;
-  /// Strict order with a hint that has planned starts (Hint::timed): a rank that must wait for its
-  /// next task for this much longer than planned, or hears that another one had to, ranks what is
-  /// ready from then on. 0 = strict to the end.
+  /// Strict order in a step with planned starts (StepShape::planned_ns): a rank that must wait for
+  /// its next task for this much longer than planned, or hears that another one had to, ranks what
+  /// is ready from then on. 0 = strict to the end.
   int64_t late_ns = 0;
   /// Activations may go to the host's memory and come back, each at this speed; 0 = they stay.
   int64_t offload_ns_per_mib = 0;
@@ -158,6 +158,10 @@ struct RankPlan {
   /// Index into `chunks`, or chunks.size().
   [[nodiscard]] size_t find_chunk(StageId stage) const;
 };
+
+/// What a rank without a cap may hold: as much as 1F1B, a slot for each of its stages and each
+/// rank.
+[[nodiscard]] Cap default_cap(const RankPlan& plan);
 
 /// Fails if the hint does not fit the step or the cap is below the minimum.
 Status build_plan(std::shared_ptr<const StepTasks> tasks, const Hint& hint, RankId rank,

@@ -99,9 +99,9 @@ std::string explain_stall(const std::vector<RankCore>& cores) {
   for (size_t r = 0; r < cores.size(); ++r) {
     if (cores[r].complete()) continue;
     const std::optional<WaitingTask> next = cores[r].strict_next();
-    assert(next.has_value());
-    text +=
-        (text.empty() ? "" : "; ") + explain(cores[r].plan().tasks->graph(), RankId::of(r), *next);
+    text += text.empty() ? "" : "; ";
+    text += next ? explain(cores[r].plan().tasks->graph(), RankId::of(r), *next)
+                 : "rank " + std::to_string(r) + " has sent what nobody asks for";
   }
   return text;
 }

@@ -48,7 +48,8 @@ class RankCore {
   /// task) puts the core into the failed state; fault() says why.
   std::span<const Command> apply(const Event& event, int64_t now_ns);
 
-  [[nodiscard]] bool complete() const { return plan_ && work_left_ == 0; }
+  /// All tasks are done, and in paired order all that was sent has been asked for.
+  [[nodiscard]] bool complete() const { return plan_ && work_left_ == 0 && unasked_sends_ == 0; }
   [[nodiscard]] bool failed() const { return failed_; }
   [[nodiscard]] const Status& fault() const { return fault_; }
   [[nodiscard]] bool running() const { return running_; }

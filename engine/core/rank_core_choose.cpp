@@ -31,11 +31,11 @@ void RankCore::pull(int64_t now_ns) {
   };
   if (running_) fail("a task was asked for while " + to_string(running_task()) + " is running");
   if (failed_) return idle(IdleReason::kFailed, kForever);
-  if (complete()) return idle(IdleReason::kComplete, kForever);
   if (unasked_sends_ > 0) {
     idle(IdleReason::kPolicy, kForever);
     return ask_for_inputs();
   }
+  if (complete()) return idle(IdleReason::kComplete, kForever);
   Choice choice = strict() ? choose_strict() : choose_ready();
   if (choice.at == Bitmap::kNone && strict() && plan_->policy.late_ns > 0) {
     if (now_ns < late_at_ns()) return idle(choice.blocked, late_at_ns());

@@ -61,10 +61,11 @@ struct StepRequest {
   core::StepShape shape;
   std::shared_ptr<const core::Hint> hint;
   core::Policy policy;
-  /// How the timeline shows this step. Steps in a row with one number are kept as one.
+  /// How the timeline shows this step.
   struct Trace {
     bool record = true;
-    int64_t step = -1;  // < 0: as `step` above
+    bool joins = false;  // kept as one with the step before
+    int64_t step = -1;   // < 0: as `step` above
     const int32_t* microbatches =
         nullptr;  // their numbers there, valid during the step; null: as is
   };

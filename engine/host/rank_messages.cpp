@@ -126,8 +126,9 @@ Status RankHost::handle(const Message& message) {
 
 /// On an emulated link a message that has come must not be seen before its time.
 bool RankHost::delayed(const Message& message) {
+  // Those of a later step are kept elsewhere until it begins.
   if (pipeline_.options().links.arrival_ns == nullptr || message.kind != Message::Kind::kData ||
-      message.data.due_ns <= comm::now_ns()) {
+      message.sequence > sequence_ || message.data.due_ns <= comm::now_ns()) {
     return false;
   }
   delayed_.push_back(message);
@@ -169,7 +170,9 @@ Status RankHost::replay_early() {
   early.swap(early_);  // handling a message may keep it once more
   Status status;
   size_t next = 0;
-  while (status.ok() && next < early.size()) status = handle(early[next++]);
+  for (; status.ok() && next < early.size(); ++next) {
+    if (!delayed(early[next])) status = handle(early[next]);
+  }
   early.erase(early.begin(), early.begin() + static_cast<std::ptrdiff_t>(next));
   early.insert(early.begin(), early_.begin(), early_.end());
   early_.swap(early);  // also keeps the memory, so that steps allocate nothing

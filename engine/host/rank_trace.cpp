@@ -11,9 +11,12 @@ void RankHost::begin_trace() {
   const StepRequest::Trace& trace = request_.trace;
   tracing_ = timeline_.enabled() && trace.record;
   if (!tracing_) return;
-  const int64_t step = trace.step < 0 ? request_.step : trace.step;
-  if (step != traced_step_) timeline_.begin_step();
-  traced_step_ = step;
+  traced_step_ = trace.step < 0 ? request_.step : trace.step;
+  if (!trace.joins) timeline_.begin_step();
+  // All that the step can need, and what its owner adds.
+  constexpr size_t kOthers = 8;
+  const auto tasks = static_cast<size_t>(plan_->work_count) + kOthers;
+  timeline_.reserve(tasks, 2 * tasks, 2 * plan_->needs.size() * plan_->edges.size());
 }
 
 core::MicrobatchId RankHost::traced(core::MicrobatchId i) const {

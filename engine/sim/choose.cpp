@@ -18,7 +18,9 @@ constexpr double kNoticeable = 0.001;
 
 /// True if each rank's order, obeyed strictly, stays within its cap.
 bool within_caps(const Plans& plans, const std::vector<core::Cap>& caps) {
-  for (size_t r = 0; r < plans.size() && !caps.empty(); ++r) {
+  for (size_t r = 0; r < plans.size(); ++r) {
+    core::Cap cap = caps.empty() ? core::Cap() : caps[r];
+    if (cap.slots == 0 && cap.bytes == 0) cap = core::default_cap(*plans[r]);
     core::Amount held;
     core::Amount most;
     for (const core::PlannedTask& task : plans[r]->order) {
@@ -30,8 +32,8 @@ bool within_caps(const Plans& plans, const std::vector<core::Cap>& caps) {
       if (frees) held -= plans[r]->held(cell);
       most = core::Amount::max(most, held);
     }
-    if (caps[r].slots > 0 && most.slots > caps[r].slots) return false;
-    if (caps[r].bytes > 0 && most.bytes > caps[r].bytes) return false;
+    if (cap.slots > 0 && most.slots > cap.slots) return false;
+    if (cap.bytes > 0 && most.bytes > cap.bytes) return false;
   }
   return true;
 }

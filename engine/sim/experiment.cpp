@@ -72,6 +72,20 @@ Status check(const ExperimentOptions& o) {
   if (o.group.size < 1 || o.group.size > 1024) {
     return wrong("the group's size is " + std::to_string(o.group.size) + "; expected 1 to 1024");
   }
+  constexpr int32_t kHistoryMax = 1000;
+  constexpr int64_t kDelayNsMax = int64_t{1000} * 1'000'000'000;
+  if (o.history < 0 || o.history > kHistoryMax) {
+    return wrong("history is " + std::to_string(o.history) + "; expected 0 to " +
+                 std::to_string(kHistoryMax));
+  }
+  for (const int64_t ns : {o.runtime.dispatch_ns, o.runtime.report_ns}) {
+    if (ns >= 0 && ns <= kDelayNsMax) continue;
+    return wrong("dispatch_ns or report_ns is " + std::to_string(ns) + "; expected 0 to " +
+                 std::to_string(kDelayNsMax));
+  }
+  if (o.traced != nullptr && o.injection == Injection::kTent) {
+    return wrong("the microbatches of a trace have no sizes to be injected by");
+  }
   if (chooses(o.hint) && o.order != Order::kReady) {
     return wrong("hint \"" + o.hint + "\" chooses the order itself; it goes with order ready only");
   }
@@ -111,7 +125,7 @@ Status Experiment::choose_layout() {
       const std::vector<int32_t> order = injection(step);
       const std::vector<Candidate> all = candidates(family(step, layout, order));
       const std::vector<Replay> replay = {replay_of(step, layout, order)};
-      if (all.empty()) return no_way(options_.cap);
+      if (all.empty()) break;
       const Choice choice = choose(all, replay);
       for (size_t c = 0; c < all.size(); ++c) {
         auto& [count, sum_ns] = sums[all[c].name];
@@ -125,7 +139,7 @@ Status Experiment::choose_layout() {
       layout_ = layout;
     }
   }
-  return {};
+  return best_ns == 0 ? no_way(options_.cap) : Status();
 }
 
 std::vector<int32_t> Experiment::injection(const Realization& step) const {

@@ -22,8 +22,8 @@ int64_t predicted_ns(const Realization& step, const Layout& layout, int32_t stag
 }
 
 /// The same for messages at the same place of the model, however it is cut.
-int32_t hop_key(const Realization& step, const Layout& layout, int32_t stage) {
-  return (stage + 1) * 2 * step.devices() / (layout.chunks * step.devices()) - 1;
+int32_t hop_key(const Layout& layout, int32_t stage) {
+  return (stage + 1) * 2 / layout.chunks - 1;
 }
 
 template <class Ns>
@@ -55,7 +55,7 @@ int64_t duration_ns(const Realization& step, const Layout& layout, int32_t stage
 int64_t hop_ns(const Realization& step, const Layout& layout, int32_t stage,
                core::Direction direction, int32_t m) {
   const Preset& preset = step.preset();
-  const double factor = step.hop_factor(hop_key(step, layout, stage), direction, m);
+  const double factor = step.hop_factor(hop_key(layout, stage), direction, m);
   // Rounded as the links do, so that a bound made of hops is one.
   return static_cast<int64_t>(preset.serialize_ms * kNsPerMs * factor) +
          static_cast<int64_t>(preset.latency_ms * kNsPerMs * factor);
@@ -133,7 +133,7 @@ Links true_links(const Realization& step, const Layout& layout, std::span<const 
                      core::EdgeId edge, core::Direction direction, core::MicrobatchId i) {
     // The second stream's first stage has no edge into it.
     const int32_t stage = edge.value % (layout.stages(step) / layout.streams - 1);
-    return step.hop_factor(hop_key(step, layout, stage), direction, data[i.index()]);
+    return step.hop_factor(hop_key(layout, stage), direction, data[i.index()]);
   };
   return links;
 }

@@ -247,7 +247,7 @@ class Simulator {
       observer_.message(event.edge, event.direction, event.microbatch, now_ns_, here_ns);
     }
     if (!rendezvous_.empty()) {
-      agenda_.push(here_ns, {event, to, from, Happening::Kind::kArrival});
+      agenda_.push(known_ns(event, here_ns), {event, to, from, Happening::Kind::kArrival});
       return;
     }
     schedule(known_ns(event, here_ns), to, event);

@@ -39,7 +39,7 @@ class Reader {
     made.microbatches = microbatches_;
     if (Status s = fill_steps(made); !s.ok()) return s;
     if (Status s = make_graph(static_cast<int32_t>(timeline.ranks.size()), made); !s.ok()) return s;
-    if (messages_ > 0) made.message_ns = message_ns_ / messages_;
+    if (message_ns_ != kNoMessage) made.message_ns = message_ns_;
     out = std::move(made);
     return {};
   }
@@ -72,14 +72,20 @@ class Reader {
       return bad("stage " + std::to_string(from.value) + " feeds stage " +
                  std::to_string(to.value) + "; expected a chain");
     }
-    if (message.sent_ns == trace::kUnknownTime) return {};
-    message_ns_ += message.arrived_ns - message.sent_ns;
-    ++messages_;
+    // A rank notices a message when it looks, so the shortest time is nearest to the link's own.
+    if (message.sent_ns == trace::kUnknownTime || message.arrived_ns < message.sent_ns) return {};
+    message_ns_ = std::min(message_ns_, message.arrived_ns - message.sent_ns);
     return {};
   }
 
   Status fill_steps(Traced& out) const {
     const auto stages = static_cast<int32_t>(owner_.size());
+    for (const auto& [number, tasks] : steps_) {  // before memory is taken for all of them
+      if (tasks.size() >= 2 * owner_.size() * static_cast<size_t>(microbatches_)) continue;
+      return bad("step " + std::to_string(number) + " has " + std::to_string(tasks.size()) +
+                 " tasks; expected a forward and a backward of " + std::to_string(stages) +
+                 " stages and " + std::to_string(microbatches_) + " microbatches");
+    }
     out.predicted = Durations(stages, microbatches_);
     for (const auto& [number, tasks] : steps_) {
       Durations durations(stages, microbatches_);
@@ -137,7 +143,7 @@ class Reader {
       made.weight_gradient_ns = mean(out, stage, TaskKind::kWeightGradient);
       made.activation_bytes = kBytesOfOne;
       StageId id;
-      if (Status s = graph->add_stage(made, id); !s.ok()) return s;
+      if (Status s = graph->add_stage(made, id); !s.ok()) return bad(s.text());
       core::EdgeId edge;
       if (id.value == 0) continue;
       if (Status s = graph->add_edge({StageId(id.value - 1), id, true}, edge); !s.ok()) return s;
@@ -162,8 +168,8 @@ class Reader {
   std::map<StageId, RankId> owner_;
   std::map<int64_t, std::map<Task, int64_t>> steps_;
   int32_t microbatches_ = 0;
-  int64_t message_ns_ = 0;
-  int64_t messages_ = 0;
+  static constexpr int64_t kNoMessage = INT64_MAX;
+  int64_t message_ns_ = kNoMessage;
 };
 
 }  // namespace

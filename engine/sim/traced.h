@@ -20,7 +20,7 @@ struct Traced {
   int32_t microbatches = 0;
   std::vector<Durations> steps;  // a B is halved
   Durations predicted;           // mean over the steps
-  int64_t message_ns = 0;        // mean
+  int64_t message_ns = 0;        // the shortest
 };
 
 /// Errors: kBadData, which says what is missing or is not a chain.

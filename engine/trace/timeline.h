@@ -116,13 +116,13 @@ class RankTimeline {
     current_ = (current_ + 1) % steps_.size();
     steps_[current_].clear();
   }
-  /// Makes room in every step, for those who must not allocate even in the first steps.
+  /// Makes room for so many more in the step that was begun last.
   void reserve(size_t tasks, size_t idles, size_t messages) {
-    for (RankSpans& step : steps_) {
-      step.tasks.reserve(tasks);
-      step.idles.reserve(idles);
-      step.messages.reserve(messages);
-    }
+    if (!enabled()) return;
+    RankSpans& step = steps_[current_];
+    step.tasks.reserve(step.tasks.size() + tasks);
+    step.idles.reserve(step.idles.size() + idles);
+    step.messages.reserve(step.messages.size() + messages);
   }
   void add_task(const TaskSpan& span) {
     if (enabled()) steps_[current_].tasks.push_back(span);

@@ -33,7 +33,11 @@ bool same_work(const core::StepShape& a, const core::StepShape& b) {
 
 AutoChoice::AutoChoice(std::shared_ptr<const core::StageGraph> graph, std::vector<core::Cap> caps,
                        const core::Policy& base)
-    : graph_(std::move(graph)), caps_(std::move(caps)), base_(base), decision_(first_decision()) {}
+    : graph_(std::move(graph)),
+      caps_(std::move(caps)),
+      base_(base),
+      first_(first_decision()),
+      decision_(first_) {}
 
 AutoChoice::~AutoChoice() {
   if (chooser_.joinable()) chooser_.join();
@@ -68,8 +72,8 @@ void AutoChoice::apply(host::StepRequest& request) {
     if (next_.hint != nullptr) decision_ = std::move(next_);
   }
   const bool same = same_work(request.shape, decision_.shape);
-  const Decision first = !same && decision_.policy.strict() ? first_decision() : Decision();
-  const Decision& now = first.hint != nullptr ? first : decision_;
+  fits_ = same || !decision_.policy.strict();
+  const Decision& now = applied();
   request.hint = now.hint;
   request.policy = now.policy;
   request.shape.stage_ns = now.shape.stage_ns;
@@ -131,7 +135,7 @@ AutoChoice::Decision AutoChoice::decide(const std::vector<Measured>& history) co
     }
   }
   sim::Family family;
-  Decision decision = first_decision();
+  Decision decision = first_;
   if (!core::StepTasks::create(graph_, shape, family.tasks).ok()) return decision;
   family.caps = caps_;
   family.base = base_;

@@ -36,8 +36,8 @@ class AutoChoice {
                const sim::Durations& durations);
 
   /// What runs, what else could, and how long each was predicted to take.
-  [[nodiscard]] const std::string& why() const { return decision_.why; }
-  [[nodiscard]] const std::string& name() const { return decision_.name; }
+  [[nodiscard]] const std::string& why() const { return applied().why; }
+  [[nodiscard]] const std::string& name() const { return applied().name; }
 
  private:
   struct Measured {
@@ -58,6 +58,7 @@ class AutoChoice {
   static constexpr int64_t kEvery = 16;      // ... and after every so many
 
   [[nodiscard]] Decision first_decision() const;
+  [[nodiscard]] const Decision& applied() const { return fits_ ? decision_ : first_; }
   [[nodiscard]] Decision decide(const std::vector<Measured>& history) const;
   [[nodiscard]] std::vector<int64_t> stage_means(const std::vector<Measured>& history) const;
 
@@ -66,7 +67,9 @@ class AutoChoice {
   const core::Policy base_;
   std::deque<Measured> history_;
   int64_t observed_ = 0;
+  const Decision first_;  // until something is measured, and where what was chosen does not fit
   Decision decision_;
+  bool fits_ = true;  // the decision, to the last step
   // The choice that is being made.
   std::thread chooser_;
   Decision next_;  // chooser_ writes it, then sets ready_

@@ -247,7 +247,8 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     round.request.hint = options_.hint;
     round.request.policy = options_.pipeline.policy;
     round.microbatches = &injection_[static_cast<size_t>(r) * static_cast<size_t>(in_round)];
-    round.request.trace = {.record = training, .step = steps_, .microbatches = round.microbatches};
+    round.request.trace = {
+        .record = training, .joins = r > 0, .step = steps_, .microbatches = round.microbatches};
     core::StepShape& shape = round.request.shape;
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
     shape.microbatches = in_round;
@@ -299,15 +300,19 @@ void Trainer::order_microbatches(int32_t rounds) {
   }
 }
 
+/// For the choice of later steps. A step that has been done does not fail for want of it.
 void Trainer::observe_round() {
   const Round& round = job_.rounds[job_.round_count - 1];
   const auto count = static_cast<size_t>(round.request.shape.microbatches);
-  std::vector<double> sizes;
-  for (size_t i = 0; i < count; ++i) {
-    sizes.push_back(
-        static_cast<double>(plans_[static_cast<size_t>(round.microbatches[i])]->elements));
+  try {
+    std::vector<double> sizes;
+    for (size_t i = 0; i < count; ++i) {
+      sizes.push_back(
+          static_cast<double>(plans_[static_cast<size_t>(round.microbatches[i])]->elements));
+    }
+    choice_->observe(round.request.shape, std::move(sizes), durations_);
+  } catch (const std::exception&) {  // no memory, or no thread: what runs goes on
   }
-  choice_->observe(round.request.shape, std::move(sizes), durations_);
 }
 
 std::string Trainer::hint_name() const {
@@ -360,7 +365,6 @@ Status Trainer::step(const Batch& batch, TrainReport& out) {
   fill_job(batch, true);
   if (Status s = run_job(); !s.ok()) return s;
   gradients_kept_ = !job_.update;
-  if (choice_) observe_round();
   const bool stop = !verdict_.finite && options_.non_finite == NonFinite::kStop;
   if (job_.update && !stop) {
     ++steps_;
@@ -382,6 +386,7 @@ Status Trainer::step(const Batch& batch, TrainReport& out) {
             "step " + std::to_string(steps_ + 1) + ": the loss or the norm of the gradients (" +
                 std::to_string(verdict_.norm) + ") is not finite; weights are as before the step"};
   }
+  if (choice_) observe_round();
   fill_report(out, begin_ns);
   out.skipped = job_.update && !verdict_.finite;
   out.step = steps_;

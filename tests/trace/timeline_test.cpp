@@ -63,10 +63,16 @@ TEST(RankTimeline, AllocatesNothingOnceWarm) {
 }
 
 TEST(RankTimeline, AllocatesNothingAfterReserve) {
+  constexpr size_t kRoom = 8;
   RankTimeline timeline(2);
-  timeline.reserve(8, 8, 8);
+  timeline.begin_step();
+  timeline.reserve(kRoom, kRoom, kRoom);
   const int64_t before = core::fixtures::allocation_count();
-  for (int64_t step = 1; step <= 5; ++step) record_step(timeline, step);
+  for (size_t k = 0; k < kRoom; ++k) {
+    timeline.add_task({});
+    timeline.add_idle({});
+    timeline.add_message({});
+  }
   EXPECT_EQ(core::fixtures::allocation_count(), before);
 }
 

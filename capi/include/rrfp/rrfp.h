@@ -215,7 +215,7 @@ typedef struct rrfp_hint_task {
  *   "dualpipe-v" (two stages a rank in RRFP_PLACEMENT_V); "dualpipe" (two chains through the ranks in
  *   opposite directions).
  *   Policies, which also say how to hold and to keep room: "rf-1" and "bfw-sort" (one stage a rank),
- *   "rf-v" and "rf-m" (two stages a rank in RRFP_PLACEMENT_V); see engine/sim/STUDY.md. */
+ *   "rf-v", "rf-m", "rf-mt", "rf-h" and "rf-h2" (two stages a rank in RRFP_PLACEMENT_V); see engine/sim/STUDY.md. */
 RRFP_API rrfp_status rrfp_hint_create(const char *name, rrfp_hint **out, rrfp_error *error);
 
 /* An explicit order: the entries of a rank, in the order in which they stand in `tasks`, are its list.
@@ -274,7 +274,8 @@ RRFP_API rrfp_status rrfp_hint_lower(const rrfp_hint *hint, const rrfp_graph *gr
 RRFP_API rrfp_status rrfp_hint_layout(const char *name, int32_t *out_placement, int32_t *out_chunks,
                                       int32_t *out_streams, rrfp_error *error);
 
-/* Draws a training step of `microbatches` on `graph` as the hint orders it, obeyed strictly: F, I and W
+/* Draws a training step of `microbatches` on `graph` as the hint orders it, obeyed strictly or, where it
+ * cannot be, as a ranking without a limit of memory (the title says so): F, I and W
  * take one millisecond each, messages no time. Written as a trace event file (rrfp/simulate.h). */
 RRFP_API rrfp_status rrfp_hint_write_trace(const rrfp_hint *hint, const rrfp_graph *graph,
                                            int32_t microbatches, const char *path,
@@ -335,7 +336,8 @@ typedef struct rrfp_pipeline_options {
    * + 1, and only where the sender's cap does not bound them already. Ready order only. */
   int32_t credits;
   /* Holding: a ready task may wait for a better one in hint order that is announced to arrive within
-   * this share of the ready task's predicted duration, in thousandths. 0 = never. */
+   * this share of the ready task's predicted duration, in thousandths. 0 = as the hint's policy wants,
+   * if it is one, else never. */
   int32_t hold_permille;
   /* Messages that may lie in a rank's mailbox; more wait at their sender. 0 = 1024. */
   uint32_t mailbox_capacity;

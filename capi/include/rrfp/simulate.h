@@ -79,7 +79,7 @@ typedef struct rrfp_simulated_step {
   int32_t stages;
   int32_t microbatches; /* of each replica */
   int64_t makespan_ns;
-  int64_t bound_ns;     /* no order is faster (engine/sim/bound.h); 0 for a trace */
+  int64_t bound_ns;     /* no order in a V layout is faster (engine/sim/bound.h); 0 for a trace */
   int64_t peak_bytes;   /* of the rank that held most; a microbatch of size 1 holds 10^6 */
   int64_t native_bytes; /* the same of strict 1F1B on this step */
   int64_t tasks;
@@ -104,7 +104,7 @@ RRFP_API rrfp_status rrfp_simulation_run(rrfp_simulation *simulation, uint64_t s
 RRFP_API rrfp_status rrfp_simulation_describe(const rrfp_simulation *simulation, char *buffer,
                                               size_t capacity, size_t *out_size, rrfp_error *error);
 
-/* Writes the timeline of the step that ran last; see rrfp_trainer_write_trace. */
+/* Writes the timeline of the step that ran last, of its first replica; see rrfp_trainer_write_trace. */
 RRFP_API rrfp_status rrfp_simulation_write_trace(rrfp_simulation *simulation, const char *path,
                                                  rrfp_error *error);
 
@@ -115,7 +115,7 @@ typedef struct rrfp_stress_report {
   int64_t stalls;
   int64_t cap_violations;
   int64_t task_errors;    /* lost, or run twice */
-  int64_t failure_errors; /* a failure that did not reach a rank in time, or that nothing caused */
+  int64_t failure_errors; /* a failure that did not end a rank, or that nothing caused */
   int64_t refused;    /* cases that cannot be run, such as a strict order that nobody can obey */
   int64_t faults;     /* cases in which a rank died or a message was lost */
   uint64_t bad_seed;  /* of the first bad case */
