@@ -79,7 +79,11 @@ def draw(name, rows):
         parts.append(f'<line x1="{left}" x2="{width - right}" y1="{py(y):.1f}" y2="{py(y):.1f}" '
                      'stroke="#ddd"/>'
                      f'<text x="{left - 6}" y="{py(y) + 4:.1f}" text-anchor="end">{y:.2f}</text>')
+    last_label = -width
     for x, row in zip(xs, body):
+        if px(x) - last_label < 32:
+            continue
+        last_label = px(x)
         parts.append(f'<text x="{px(x):.1f}" y="{height - bottom + 16}" text-anchor="middle">'
                      f'{row[0]}</text>')
     ends = sorted(((line[-1], label) for label, line in series.items() if line[-1] is not None))
