@@ -33,7 +33,7 @@ class Agenda {
   [[nodiscard]] int64_t time_ns() const { return heap_.front().time_ns; }
 
   void push(int64_t time_ns, const Happening& happening) {
-    uint32_t slot = static_cast<uint32_t>(slots_.size());
+    auto slot = static_cast<uint32_t>(slots_.size());
     if (free_.empty()) {
       slots_.push_back(happening);
     } else {
