@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "engine/core/schedule_text.h"
+
 namespace rrfp::core {
 namespace {
 
@@ -188,15 +190,7 @@ Status lower_schedule(std::span<const std::vector<Task>> per_rank, const Lowerin
 }
 
 std::string print_schedule_actions(std::span<const std::vector<Action>> per_rank) {
-  std::string text;
-  for (const auto& row : per_rank) {
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (k > 0) text += ',';
-      text += to_string(row[k]);
-    }
-    text += '\n';
-  }
-  return text;
+  return print_rows(per_rank);
 }
 
 }  // namespace rrfp::core

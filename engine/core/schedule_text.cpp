@@ -223,15 +223,7 @@ Status parse_schedule_text(std::string_view text, std::vector<std::vector<Task>>
 }
 
 std::string print_schedule_text(std::span<const std::vector<Task>> per_rank) {
-  std::string text;
-  for (const auto& row : per_rank) {
-    for (size_t k = 0; k < row.size(); ++k) {
-      if (k > 0) text += ',';
-      text += to_string(row[k]);
-    }
-    text += '\n';
-  }
-  return text;
+  return print_rows(per_rank);
 }
 
 }  // namespace rrfp::core

@@ -25,6 +25,20 @@ namespace rrfp::core {
 Status parse_schedule_text(std::string_view text, std::vector<std::vector<Task>>& per_rank,
                            std::string& note);
 
+/// One row per rank, rows ended by LF, each cell as its to_string has it.
+template <class Cell>
+[[nodiscard]] std::string print_rows(std::span<const std::vector<Cell>> per_rank) {
+  std::string text;
+  for (const auto& row : per_rank) {
+    for (size_t k = 0; k < row.size(); ++k) {
+      if (k > 0) text += ',';
+      text += to_string(row[k]);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
 /// Writes a compute-only schedule, one row per rank, rows ended by LF, without idle cells. For the
 /// complete flavour see schedule_lowering.h.
 [[nodiscard]] std::string print_schedule_text(std::span<const std::vector<Task>> per_rank);

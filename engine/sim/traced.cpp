@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
+
+#include "engine/sim/layout.h"
 
 namespace rrfp::sim {
 
@@ -141,7 +142,7 @@ class Reader {
       made.forward_ns = mean(out, stage, TaskKind::kForward);
       made.input_gradient_ns = mean(out, stage, TaskKind::kInputGradient);
       made.weight_gradient_ns = mean(out, stage, TaskKind::kWeightGradient);
-      made.activation_bytes = kBytesOfOne;
+      made.activation_bytes = static_cast<int64_t>(kBytesPerSize);
       StageId id;
       if (Status s = graph->add_stage(made, id); !s.ok()) return bad(s.text());
       core::EdgeId edge;
@@ -163,7 +164,6 @@ class Reader {
 
   static constexpr TaskKind kKinds[] = {TaskKind::kForward, TaskKind::kInputGradient,
                                         TaskKind::kWeightGradient};
-  static constexpr int64_t kBytesOfOne = 1'000'000;
 
   std::map<StageId, RankId> owner_;
   std::map<int64_t, std::map<Task, int64_t>> steps_;
