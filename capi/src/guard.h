@@ -6,6 +6,7 @@
 #include <rrfp/rrfp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -17,6 +18,24 @@
 #include "engine/core/status.h"
 #include "engine/host/pipeline.h"
 
+namespace rrfp::capi {
+
+/// How often the process has been forked on the way to here; counted in fork.cpp.
+inline std::atomic<uint32_t> forks{0};
+
+/// A handle with threads, or whose ranks are in the hands of threads: none of them follows into the
+/// child of a fork, where the handle would wait for ever.
+struct ProcessBound {
+  const uint32_t born = forks.load(std::memory_order_relaxed);
+};
+
+template <class Handle>
+bool usable(const Handle* handle) {
+  return handle != nullptr && handle->born == forks.load(std::memory_order_relaxed);
+}
+
+}  // namespace rrfp::capi
+
 struct rrfp_graph {
   explicit rrfp_graph(int32_t ranks) : graph(ranks) {}
   rrfp::core::StageGraph graph;
@@ -27,11 +46,11 @@ struct rrfp_hint {
   std::shared_ptr<const rrfp::core::Hint> hint;
 };
 
-struct rrfp_pipeline {
+struct rrfp_pipeline : rrfp::capi::ProcessBound {
   std::shared_ptr<rrfp::host::Pipeline> pipeline;
 };
 
-struct rrfp_rank {
+struct rrfp_rank : rrfp::capi::ProcessBound {
   std::shared_ptr<rrfp::host::Pipeline> pipeline;  // keeps `host` alive
   rrfp::host::RankHost* host;
 };
@@ -85,6 +104,14 @@ rrfp_status guard(rrfp_error* error, Body body) noexcept {
 
 inline Status null_handle(const char* name) {
   return {Code::kNullHandle, std::string(name) + " is null"};
+}
+/// Why a handle is not usable().
+inline Status unusable(const void* handle, const char* name) {
+  if (handle == nullptr) return null_handle(name);
+  return {Code::kForked,
+          std::string(name) +
+              " was made before fork() and belongs to the parent process; make a new "
+              "one in this one"};
 }
 inline Status null_argument(const char* name) {
   return {Code::kInvalidArgument, std::string(name) + " is null"};

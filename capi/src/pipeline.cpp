@@ -112,6 +112,7 @@ rrfp_status rrfp_pipeline_create(const rrfp_graph* graph, const rrfp_pipeline_op
 }
 
 void rrfp_pipeline_destroy(rrfp_pipeline* pipeline) {
+  if (!usable(pipeline)) return;
   (void)guard(nullptr, [&]() -> Status {
     delete pipeline;
     return {};
@@ -120,7 +121,7 @@ void rrfp_pipeline_destroy(rrfp_pipeline* pipeline) {
 
 rrfp_status rrfp_pipeline_cancel(rrfp_pipeline* pipeline, const char* reason, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (pipeline == nullptr) return null_handle("pipeline");
+    if (!usable(pipeline)) return unusable(pipeline, "pipeline");
     pipeline->pipeline->cancel(reason != nullptr ? reason : "no reason given");
     return {};
   });
@@ -128,7 +129,7 @@ rrfp_status rrfp_pipeline_cancel(rrfp_pipeline* pipeline, const char* reason, rr
 
 rrfp_status rrfp_pipeline_reset(rrfp_pipeline* pipeline, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (pipeline == nullptr) return null_handle("pipeline");
+    if (!usable(pipeline)) return unusable(pipeline, "pipeline");
     return pipeline->pipeline->reset();
   });
 }
@@ -136,7 +137,7 @@ rrfp_status rrfp_pipeline_reset(rrfp_pipeline* pipeline, rrfp_error* error) {
 rrfp_status rrfp_pipeline_write_trace(rrfp_pipeline* pipeline, const char* path,
                                       rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (pipeline == nullptr) return null_handle("pipeline");
+    if (!usable(pipeline)) return unusable(pipeline, "pipeline");
     if (path == nullptr) return null_argument("path");
     trace::Timeline timeline;
     if (Status s = pipeline->pipeline->timeline(timeline); !s.ok()) return s;
@@ -147,7 +148,7 @@ rrfp_status rrfp_pipeline_write_trace(rrfp_pipeline* pipeline, const char* path,
 rrfp_status rrfp_pipeline_report(rrfp_pipeline* pipeline, char* buffer, size_t capacity,
                                  size_t* out_size, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (pipeline == nullptr) return null_handle("pipeline");
+    if (!usable(pipeline)) return unusable(pipeline, "pipeline");
     return put_text(pipeline->pipeline->report(), buffer, capacity, out_size);
   });
 }

@@ -113,7 +113,7 @@ void rrfp_step_report_init(rrfp_step_report* report) {
 rrfp_status rrfp_rank_create(rrfp_pipeline* pipeline, int32_t rank, rrfp_rank** out,
                              rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (pipeline == nullptr) return null_handle("pipeline");
+    if (!usable(pipeline)) return unusable(pipeline, "pipeline");
     if (out == nullptr) return null_argument("out");
     auto handle = std::make_unique<rrfp_rank>();
     handle->pipeline = pipeline->pipeline;
@@ -124,7 +124,7 @@ rrfp_status rrfp_rank_create(rrfp_pipeline* pipeline, int32_t rank, rrfp_rank** 
 }
 
 void rrfp_rank_destroy(rrfp_rank* rank) {
-  if (rank == nullptr) return;
+  if (!usable(rank)) return;
   (void)guard(nullptr, [&]() -> Status {
     const std::unique_ptr<rrfp_rank> handle(rank);
     handle->pipeline->close(*handle->host);
@@ -135,7 +135,7 @@ void rrfp_rank_destroy(rrfp_rank* rank) {
 rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* options,
                                  rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (options == nullptr) return null_argument("options");
     rrfp_step_options o = {};
     if (Status s = load(options, "rrfp_step_options", o); !s.ok()) return s;
@@ -147,7 +147,7 @@ rrfp_status rrfp_rank_begin_step(rrfp_rank* rank, const rrfp_step_options* optio
 
 rrfp_status rrfp_rank_next(rrfp_rank* rank, int64_t timeout_us, rrfp_task* out, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (out == nullptr) return null_argument("out");
     if (Status s = check_size(out, "rrfp_task"); !s.ok()) return s;
     constexpr int64_t kNsPerUs = 1000;
@@ -168,7 +168,7 @@ rrfp_status rrfp_rank_next(rrfp_rank* rank, int64_t timeout_us, rrfp_task* out, 
 
 rrfp_status rrfp_rank_wake(rrfp_rank* rank, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     rank->host->wake();
     return {};
   });
@@ -178,7 +178,7 @@ rrfp_status rrfp_rank_input(rrfp_rank* rank, uint64_t ticket, int32_t edge, rrfp
                             size_t capacity, size_t* out_count, void** out_opaque,
                             rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (tensors == nullptr && capacity > 0) return null_argument("tensors");
     const auto copy_out = [&](std::span<const comm::Tensor> found, void* opaque) {
       for (size_t k = 0; k < std::min(capacity, found.size()); ++k) {
@@ -194,7 +194,7 @@ rrfp_status rrfp_rank_input(rrfp_rank* rank, uint64_t ticket, int32_t edge, rrfp
 rrfp_status rrfp_rank_alloc(rrfp_rank* rank, uint64_t ticket, rrfp_dtype dtype, int32_t ndim,
                             const int64_t* shape, rrfp_tensor* out, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (out == nullptr) return null_argument("out");
     if (ndim < 0) {
       return {Code::kTensorMismatch, "ndim is " + std::to_string(ndim) + "; it is negative"};
@@ -212,7 +212,7 @@ rrfp_status rrfp_rank_wrap(rrfp_rank* rank, uint64_t ticket, void* data, size_t 
                            rrfp_release_fn release, void* user_data, rrfp_buffer** out,
                            rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (out == nullptr) return null_argument("out");
     if (data == nullptr && bytes > 0) return null_argument("data");
     if (bytes > static_cast<size_t>(INT64_MAX)) {
@@ -238,7 +238,7 @@ rrfp_status rrfp_rank_put(rrfp_rank* rank, uint64_t ticket, int32_t edge,
                           const rrfp_tensor* tensors, size_t count, void* opaque,
                           rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (tensors == nullptr && count > 0) return null_argument("tensors");
     constexpr size_t kUsual = 8;  // more than this many tensors cost an allocation
     std::array<comm::Tensor, kUsual> few;
@@ -255,7 +255,7 @@ rrfp_status rrfp_rank_put(rrfp_rank* rank, uint64_t ticket, int32_t edge,
 rrfp_status rrfp_rank_output_wanted(rrfp_rank* rank, uint64_t ticket, int32_t edge,
                                     rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     return rank->host->output_wanted(ticket, core::EdgeId(edge));
   });
 }
@@ -266,7 +266,7 @@ rrfp_status rrfp_rank_done(rrfp_rank* rank, uint64_t ticket, rrfp_events* out_ev
                 RRFP_EVENT_STAGE_LOSSES == host::kStageLossesDone &&
                 RRFP_EVENT_STEP_TASKS == host::kStepDone);
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     uint32_t events = 0;
     Status s = rank->host->done(ticket, events);
     if (s.ok() && out_events != nullptr) *out_events = events;
@@ -277,14 +277,14 @@ rrfp_status rrfp_rank_done(rrfp_rank* rank, uint64_t ticket, rrfp_events* out_ev
 rrfp_status rrfp_rank_fail(rrfp_rank* rank, uint64_t ticket, int32_t code, const char* text,
                            rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     return rank->host->fail(ticket, code, text != nullptr ? text : "no reason given");
   });
 }
 
 rrfp_status rrfp_rank_end_step(rrfp_rank* rank, rrfp_step_report* out, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (rank == nullptr) return null_handle("rank");
+    if (!usable(rank)) return unusable(rank, "rank");
     if (out != nullptr) {
       if (Status s = check_size(out, "rrfp_step_report"); !s.ok()) return s;
     }

@@ -15,7 +15,7 @@ struct rrfp_model {
   rrfp::model::Graph graph;
 };
 
-struct rrfp_trainer {
+struct rrfp_trainer : rrfp::capi::ProcessBound {
   std::unique_ptr<rrfp::train::Trainer> trainer;
   std::atomic<bool> in_call{false};
   std::vector<rrfp::train::InputArray>
@@ -50,7 +50,7 @@ inline void write_shape(const model::Shape& shape, int32_t* out_ndim, int64_t* o
 template <class Body>
 rrfp_status guard_trainer(rrfp_trainer* trainer, rrfp_error* error, Body body) noexcept {
   return guard(error, [&]() -> Status {
-    if (trainer == nullptr) return null_handle("trainer");
+    if (!usable(trainer)) return unusable(trainer, "trainer");
     if (trainer->in_call.exchange(true, std::memory_order_acquire)) {
       return {Code::kBusy, "another thread is inside a call on this trainer"};
     }

@@ -249,6 +249,7 @@ rrfp_status rrfp_trainer_create(const rrfp_model* model, const rrfp_trainer_opti
 }
 
 void rrfp_trainer_destroy(rrfp_trainer* trainer) {
+  if (!usable(trainer)) return;
   (void)guard(nullptr, [&]() -> Status {
     delete trainer;
     return {};
@@ -294,7 +295,7 @@ rrfp_status rrfp_trainer_evaluate(rrfp_trainer* trainer, const rrfp_batch* batch
 
 rrfp_status rrfp_trainer_cancel(rrfp_trainer* trainer, rrfp_error* error) {
   return guard(error, [&]() -> Status {
-    if (trainer == nullptr) return null_handle("trainer");
+    if (!usable(trainer)) return unusable(trainer, "trainer");
     trainer->trainer->cancel();
     return {};
   });

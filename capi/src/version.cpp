@@ -25,7 +25,7 @@ static_assert(
     same(Code::kStageFailed, RRFP_ERR_STAGE_FAILED) && same(Code::kBadState, RRFP_ERR_BAD_STATE) &&
     same(Code::kBusy, RRFP_ERR_BUSY) && same(Code::kTimeout, RRFP_ERR_TIMEOUT) &&
     same(Code::kCancelled, RRFP_ERR_CANCELLED) && same(Code::kClosed, RRFP_ERR_CLOSED) &&
-    same(Code::kInternal, RRFP_ERR_INTERNAL));
+    same(Code::kForked, RRFP_ERR_FORKED) && same(Code::kInternal, RRFP_ERR_INTERNAL));
 
 }  // namespace
 
@@ -67,6 +67,7 @@ const char* rrfp_status_name(rrfp_status status) {
     RRFP_NAME(RRFP_ERR_TIMEOUT);
     RRFP_NAME(RRFP_ERR_CANCELLED);
     RRFP_NAME(RRFP_ERR_CLOSED);
+    RRFP_NAME(RRFP_ERR_FORKED);
     RRFP_NAME(RRFP_ERR_INTERNAL);
 #undef RRFP_NAME
     default: return "unknown";

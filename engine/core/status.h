@@ -44,6 +44,7 @@ enum class Code : int32_t {
   kTimeout = -502,
   kCancelled = -503,
   kClosed = -504,
+  kForked = -505,  // the handle belongs to the parent of this process
   kInternal = -599,
 };
 

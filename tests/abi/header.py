@@ -66,6 +66,8 @@ def _add_declaration(header, declaration):
         header.structs[match[1]] = [_field(f) for f in match[2].split(";") if f.strip()]
     elif match := re.fullmatch(r"typedef struct (rrfp_\w+) \1", declaration):
         header.handles.append(match[1])
+    elif declaration == "struct DLManagedTensor":
+        pass  # DLPack's, not ours
     elif match := re.fullmatch(r"typedef [^()]*\(\*(rrfp_\w+)\)\([^()]*\)", declaration):
         header.callbacks[match[1]] = declaration
     elif match := re.fullmatch(r"RRFP_API ([^()]*\b(rrfp_\w+)\([^()]+\))", declaration):

@@ -105,8 +105,8 @@ TEST_P(SimTargets, AutoIsNotBehindTheBestFixedScheduleOfEqualMemory) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, SimTargets, testing::ValuesIn(kTargets), [](const auto& info) {
-  std::string name = info.param.preset;
+INSTANTIATE_TEST_SUITE_P(Presets, SimTargets, testing::ValuesIn(kTargets), [](const auto& cell) {
+  std::string name = cell.param.preset;
   std::erase(name, '-');
   return name;
 });

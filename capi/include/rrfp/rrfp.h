@@ -84,6 +84,9 @@ typedef int32_t rrfp_status;
 #define RRFP_ERR_TIMEOUT (-502)   /* the watchdog ended the step */
 #define RRFP_ERR_CANCELLED (-503)
 #define RRFP_ERR_CLOSED (-504) /* a rank was destroyed while it was needed */
+/* The handle was made before fork() and this is the child, which has none of the threads: make your own
+ * there. Destroying is harmless. Of ranks, pipelines and trainers; all other handles go on working. */
+#define RRFP_ERR_FORKED (-505)
 #define RRFP_ERR_INTERNAL (-599)
 
 #define RRFP_ERROR_TEXT_SIZE 960
@@ -535,6 +538,30 @@ RRFP_API rrfp_status rrfp_rank_put(rrfp_rank *rank, uint64_t ticket, int32_t edg
 /* Whether the running task must put an output for an edge of its stage: RRFP_OK or RRFP_ABSENT. */
 RRFP_API rrfp_status rrfp_rank_output_wanted(rrfp_rank *rank, uint64_t ticket, int32_t edge,
                                              rrfp_error *error);
+
+/* ---- DLPack -----------------------------------------------------------------------------------
+ *
+ * The tensors of other libraries, without a copy; the structs are those of dlpack.h, without a version
+ * (https://dmlc.github.io/dlpack/latest/c_api.html). CPU memory only, one lane, not complex. */
+struct DLManagedTensor;
+
+/* A view of a tensor of another library: valid as long as that one is, `buffer` is null.
+ * Errors: RRFP_ERR_TENSOR_MISMATCH if it is not row-major and contiguous, or of a kind or on a device
+ *   that rrfp does not know. */
+RRFP_API rrfp_status rrfp_tensor_from_dlpack(const struct DLManagedTensor *managed,
+                                             rrfp_tensor *out, rrfp_error *error);
+
+/* The same as something to put: rrfp_rank_wrap for its memory. On success the engine owns `managed` and
+ * calls its deleter where it would call a release function; on an error it stays the caller's. */
+RRFP_API rrfp_status rrfp_rank_wrap_dlpack(rrfp_rank *rank, uint64_t ticket,
+                                           struct DLManagedTensor *managed, rrfp_tensor *out,
+                                           rrfp_error *error);
+
+/* Makes a tensor known to another library, which calls the deleter once it is done with it; until then
+ * it holds a reference to the buffer. `tensor->buffer` must not be null. The deleter may be called on any
+ * thread. What has been received or put must not be written to. */
+RRFP_API rrfp_status rrfp_tensor_to_dlpack(const rrfp_tensor *tensor,
+                                           struct DLManagedTensor **out, rrfp_error *error);
 
 /* What the task was the last of. */
 typedef uint32_t rrfp_events;
