@@ -9,6 +9,7 @@
 #include "capi/cli/batches.h"
 #include "capi/cli/checkpoint.h"
 #include "capi/cli/commands.h"
+#include "capi/cli/hints.h"
 #include "capi/cli/options.h"
 #include "capi/cli/pipeline.h"
 #include "capi/cli/train.h"

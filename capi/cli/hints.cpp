@@ -53,6 +53,11 @@ rrfp_order order_of(const std::string& name) {
   return name == "strict" ? RRFP_ORDER_STRICT : RRFP_ORDER_READY;
 }
 
+rrfp_injection injection_of(const std::string& name) {
+  if (name == "tent") return RRFP_INJECTION_TENT;
+  return name == "data" ? RRFP_INJECTION_DATA : RRFP_INJECTION_DEFAULT;
+}
+
 rrfp_placement placement_of(const std::string& name) {
   if (name == "loop") return RRFP_PLACEMENT_LOOP;
   return name == "v" ? RRFP_PLACEMENT_V : RRFP_PLACEMENT_LINEAR;

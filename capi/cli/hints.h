@@ -30,6 +30,7 @@ inline bool is_choice(const std::string& description) {
 }
 
 rrfp_order order_of(const std::string& name);
+rrfp_injection injection_of(const std::string& name);
 rrfp_placement placement_of(const std::string& name);
 std::string placement_name(rrfp_placement placement);
 

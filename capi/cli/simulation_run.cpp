@@ -19,11 +19,6 @@ namespace {
 
 constexpr double kNsPerUs = 1e3;
 
-rrfp_injection injection_named(const std::string& name) {
-  if (name == "data") return RRFP_INJECTION_DATA;
-  return name == "tent" ? RRFP_INJECTION_TENT : RRFP_INJECTION_DEFAULT;
-}
-
 Simulation make_simulation(const SimulateOptions& options) {
   auto wanted = prepared(rrfp_simulation_options_init);
   const bool is_measured = !options.measured.empty();
@@ -33,7 +28,7 @@ Simulation make_simulation(const SimulateOptions& options) {
   wanted.order = order_of(options.order);
   wanted.stages = options.stages;
   wanted.microbatches = options.microbatches;
-  wanted.injection = injection_named(options.injection);
+  wanted.injection = injection_of(options.injection);
   wanted.cap = options.cap;
   wanted.offload_ms = options.offload_ms;
   wanted.tensor_parallel = options.tensor_parallel;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "capi/cli/commands.h"
+#include "capi/cli/hints.h"
 
 namespace rrfp::cli {
 namespace {
@@ -264,11 +265,6 @@ void set_training(const TrainingOptions& options, rrfp_trainer_options& out) {
   out.non_finite = options.non_finite == "skip" ? RRFP_NON_FINITE_SKIP : RRFP_NON_FINITE_STOP;
   out.seed = options.seed;
   out.injection = injection_of(options.injection);
-}
-
-rrfp_injection injection_of(const std::string& name) {
-  if (name == "tent") return RRFP_INJECTION_TENT;
-  return name == "data" ? RRFP_INJECTION_DATA : RRFP_INJECTION_DEFAULT;
 }
 
 Cut evaluation_cut(const TrainingOptions& options) {

@@ -84,8 +84,6 @@ void add_batch_options(Settings& settings, TrainingOptions& options);
 void check_batch(const TrainingOptions& options);
 /// The optimizer and loss part of the options of the library.
 void set_training(const TrainingOptions& options, rrfp_trainer_options& out);
-/// The order in which the microbatches of a round enter the pipeline.
-rrfp_injection injection_of(const std::string& name);
 /// How evaluation cuts samples: like one round of a step.
 Cut evaluation_cut(const TrainingOptions& options);
 

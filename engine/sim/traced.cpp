@@ -36,6 +36,7 @@ class Reader {
       }
     }
     if (steps_.empty()) return bad("it has no tasks");
+    if (Status s = check_message_time(); !s.ok()) return s;
     Traced made;
     made.microbatches = microbatches_;
     if (Status s = fill_steps(made); !s.ok()) return s;
@@ -77,6 +78,14 @@ class Reader {
     if (message.sent_ns == trace::kUnknownTime || message.arrived_ns < message.sent_ns) return {};
     message_ns_ = std::min(message_ns_, message.arrived_ns - message.sent_ns);
     return {};
+  }
+
+  /// Hundreds of thousands of them, one after another, must not overflow the clock.
+  Status check_message_time() const {
+    constexpr int64_t kMessageMaxNs = int64_t{1} << 40;  // 18 minutes
+    if (message_ns_ == kNoMessage || message_ns_ <= kMessageMaxNs) return {};
+    return bad("its fastest message took " + std::to_string(message_ns_ / 1'000'000) +
+               " ms; expected at most " + std::to_string(kMessageMaxNs / 1'000'000));
   }
 
   Status fill_steps(Traced& out) const {

@@ -55,7 +55,9 @@ struct TaskSpan {
   core::StageId stage;            // invalid for kUpdate
   core::MicrobatchId microbatch;  // in the step; invalid for kUpdate
   int64_t step = 0;
-  int64_t ready_ns = kUnknownTime;  // when all that it needs was there
+  // When all that it needs was there, as far as the rank knew: a rank looks for messages between
+  // its tasks, so what came during one is noticed at its end.
+  int64_t ready_ns = kUnknownTime;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 

@@ -35,6 +35,8 @@ constexpr size_t kTraceFactsMax = 1000;
 constexpr size_t kTraceTextBytesMax = size_t{1} << 20;  // of the title, of a fact
 // 26 days; beyond, a double of microseconds would lose nanoseconds.
 constexpr int64_t kTraceTimeMaxNs = int64_t{1} << 51;
+// 36 years of all ranks together, so that no sum of durations overflows.
+constexpr int64_t kTraceTotalMaxNs = int64_t{1} << 60;
 
 /// Bytes that are not UTF-8, in the title and the like, are replaced.
 [[nodiscard]] std::string to_trace_events(const Timeline& timeline);

@@ -213,6 +213,15 @@ class Reader {
     return timeline_.ranks[r];
   }
 
+  int64_t duration_ns(const Fields& fields) {
+    const int64_t duration = fields.time_ns("dur");
+    total_ns_ += duration;
+    if (total_ns_ > kTraceTotalMaxNs) {
+      fields.complain("dur", fields.find("dur"), "all durations together to be less than 36 years");
+    }
+    return duration;
+  }
+
   void take_task(SpanKind kind, const Fields& fields) {
     const Fields args = fields.inner("args");
     TaskSpan span;
@@ -227,7 +236,7 @@ class Reader {
     span.step = args.whole("step", INT64_MAX);
     span.ready_ns = args.optional_time_ns("ready_us");
     span.begin_ns = fields.time_ns("ts");
-    span.end_ns = span.begin_ns + fields.time_ns("dur");
+    span.end_ns = span.begin_ns + duration_ns(fields);
     rank(fields.whole("tid", kTraceRanksMax - 1)).tasks.push_back(span);
   }
 
@@ -248,7 +257,7 @@ class Reader {
     if (!found) args.complain("reason", args.find("reason"), known);
     span.step = args.whole("step", INT64_MAX);
     span.begin_ns = fields.time_ns("ts");
-    span.end_ns = span.begin_ns + fields.time_ns("dur");
+    span.end_ns = span.begin_ns + duration_ns(fields);
     rank(fields.whole("tid", kTraceRanksMax - 1)).idles.push_back(span);
   }
 
@@ -276,6 +285,7 @@ class Reader {
   }
 
   Timeline timeline_;
+  int64_t total_ns_ = 0;  // of all spans
   size_t events_ = 0;
   int events_depth_ = 1;  // of the array: 0 if the file is nothing but the array
   bool in_events_ = false;

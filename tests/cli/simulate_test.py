@@ -212,6 +212,9 @@ class MeasuredTest(SimulateTest):
         self.refused("simulate", "--measured", self.dir / "missing.json",
                      names=["--measured", "missing.json"])
         self.refused("simulate", "--measured", self.text, names=["--measured", "text.txt"])
+        trace.write_text(re.sub(r'"arrived_us":\d[\d.]*', '"arrived_us":2e12',
+                                trace.read_text(encoding="utf-8")), encoding="utf-8")
+        self.refused("simulate", "--measured", trace, names=["message took", "1099511 ms"])
 
 
 class StressTest(SimulateTest):

@@ -10,6 +10,8 @@ import re
 # A folder of engine/ without a line here is an error, so that a new part must say what it uses.
 NO_API = ()
 API = ("rrfp/",)
+# The sources of an extension module, which are generated and compiled in a folder of their own.
+BESIDE = ("callbacks.h", "dlpack.h", "handle.h", "step.h", "task_io.h", "tensor.h")
 RULES = {
     "capi/include": ((), ("rrfp/version.h", "rrfp/rrfp.h")),
     "capi/src": (("capi/", "engine/"), API),
@@ -27,7 +29,7 @@ RULES = {
     "engine": ((), NO_API),
     "capi": ((), API),
     "kernels": (("kernels/",), NO_API),
-    "bindings": (("bindings/",), API),
+    "bindings": (("bindings/", *BESIDE), API),
     "examples": (("examples/",), API),
 }
 SYSTEM_OF_PUBLIC_HEADERS = {"stdint.h", "stddef.h", "stdbool.h"}

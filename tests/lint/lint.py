@@ -57,8 +57,11 @@ def run(command):
     return [] if result.returncode == 0 else [result.stdout.rstrip() or f"{command[0]} failed"]
 
 
+C_HEADERS = ("capi/include/", "bindings/python/", "tests/bindings/c/")
+
+
 def is_c(name):
-    return name.endswith(".c") or name.startswith("capi/include/")
+    return name.endswith(".c") or name.startswith(C_HEADERS)
 
 
 def check_format(files, _):

@@ -222,6 +222,18 @@ TEST(TraceEvents, WrongFieldsAreNamed) {
                       {"event 0", "args.arrived_us is missing"}));
 }
 
+TEST(TraceEvents, DurationsThatNoSumCanHoldAreRefused) {
+  // Each of them is possible: 2^51 ns.
+  const std::string span = replaced(kTask, R"("dur":2)", R"("dur":2251799813685)");
+  std::string events = span;
+  for (int k = 0; k < 511; ++k) events += "," + span;
+  Timeline read;
+  EXPECT_TRUE(parse_trace_events("x", with_events(events), read).ok());
+  EXPECT_GT(summarize(read).ranks[1].computing_ns, int64_t{1} << 59);
+  EXPECT_TRUE(
+      refused(with_events(events + "," + span + "," + span), {"dur is 2251799813685", "36 years"}));
+}
+
 TEST(TraceEvents, WrongHeadsAreNamed) {
   const std::string good = with_events(kTask);
   EXPECT_TRUE(

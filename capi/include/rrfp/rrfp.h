@@ -25,6 +25,7 @@
  *               threads must not use one handle at the same time. Rank handles detect that and return
  *               RRFP_ERR_BUSY.
  *   Blocks      No function blocks unless its comment says so.
+ *   Forks       Ranks, pipelines and trainers refuse to work in the child (RRFP_ERR_FORKED).
  *   Since       All functions exist since version 0.1.0.
  */
 #ifndef RRFP_RRFP_H
@@ -57,7 +58,7 @@ typedef int32_t rrfp_status;
 #define RRFP_STEP_DONE 2 /* every task of this rank is done */
 #define RRFP_ABSENT 3    /* this microbatch has no message on that edge */
 
-/* Arguments: -100 .. -199 */
+/* By what is broken: arguments (-100), resources, channels, stages, the engine (-500). */
 #define RRFP_ERR_INVALID_ARGUMENT (-100)
 #define RRFP_ERR_NULL_HANDLE (-101)
 #define RRFP_ERR_STRUCT_SIZE (-102)
@@ -69,24 +70,18 @@ typedef int32_t rrfp_status;
 #define RRFP_ERR_CAP_TOO_SMALL (-108)
 #define RRFP_ERR_BAD_ORDER (-109)
 #define RRFP_ERR_TENSOR_MISMATCH (-110)
-/* Resources: -200 .. -299 */
 #define RRFP_ERR_NO_MEMORY (-200)
-#define RRFP_ERR_IO (-201)       /* a file cannot be read or written */
-#define RRFP_ERR_BAD_DATA (-202) /* a file is not what it should be */
-/* Channels: -300 .. -399 */
+#define RRFP_ERR_IO (-201)              /* a file cannot be read or written */
+#define RRFP_ERR_BAD_DATA (-202)        /* a file is not what it should be */
 #define RRFP_ERR_HEADER_MISMATCH (-300) /* ranks disagree about the step */
-/* Stages: -400 .. -499 */
-#define RRFP_ERR_STAGE_FAILED (-400) /* stage code reported a failure with rrfp_rank_fail */
-#define RRFP_ERR_NON_FINITE (-401)   /* a loss or a gradient is infinite or not a number */
-/* Engine: -500 .. -599 */
-#define RRFP_ERR_BAD_STATE (-500) /* the call does not fit what the handle is doing */
-#define RRFP_ERR_BUSY (-501)      /* another thread is inside a call on this rank */
-#define RRFP_ERR_TIMEOUT (-502)   /* the watchdog ended the step */
+#define RRFP_ERR_STAGE_FAILED (-400)    /* stage code reported a failure with rrfp_rank_fail */
+#define RRFP_ERR_NON_FINITE (-401)      /* a loss or a gradient is infinite or not a number */
+#define RRFP_ERR_BAD_STATE (-500)       /* the call does not fit what the handle is doing */
+#define RRFP_ERR_BUSY (-501)            /* another thread is inside a call on this rank */
+#define RRFP_ERR_TIMEOUT (-502)         /* the watchdog ended the step */
 #define RRFP_ERR_CANCELLED (-503)
 #define RRFP_ERR_CLOSED (-504) /* a rank was destroyed while it was needed */
-/* The handle was made before fork() and this is the child, which has none of the threads: make your own
- * there. Destroying is harmless. Of ranks, pipelines and trainers; all other handles go on working. */
-#define RRFP_ERR_FORKED (-505)
+#define RRFP_ERR_FORKED (-505) /* the rank, pipeline or trainer is the parent's of this process */
 #define RRFP_ERR_INTERNAL (-599)
 
 #define RRFP_ERROR_TEXT_SIZE 960
@@ -191,8 +186,7 @@ typedef int32_t rrfp_order;
 #define RRFP_ORDER_DEFAULT 0 /* in a step: that of the pipeline; in a pipeline: ready */
 #define RRFP_ORDER_READY 1   /* the first ready and admissible task in hint order runs */
 #define RRFP_ORDER_STRICT 2  /* tasks run in hint order: the fixed-schedule baseline */
-#define RRFP_ORDER_PAIRED \
-  3 /* strict, and a rank that has sent waits until the receiver asks: a baseline */
+#define RRFP_ORDER_PAIRED 3  /* strict, and a send waits until the receiver asks: a baseline */
 
 /* The order in which the microbatches of a step enter the pipeline: a function of their sizes alone. */
 typedef int32_t rrfp_injection;
@@ -539,29 +533,23 @@ RRFP_API rrfp_status rrfp_rank_put(rrfp_rank *rank, uint64_t ticket, int32_t edg
 RRFP_API rrfp_status rrfp_rank_output_wanted(rrfp_rank *rank, uint64_t ticket, int32_t edge,
                                              rrfp_error *error);
 
-/* ---- DLPack -----------------------------------------------------------------------------------
- *
- * The tensors of other libraries, without a copy; the structs are those of dlpack.h, without a version
- * (https://dmlc.github.io/dlpack/latest/c_api.html). CPU memory only, one lane, not complex. */
+/* Tensors of other libraries as DLPack describes them, without a version and on the CPU:
+ * https://dmlc.github.io/dlpack/latest/c_api.html. None of these calls copies. */
 struct DLManagedTensor;
 
-/* A view of a tensor of another library: valid as long as that one is, `buffer` is null.
- * Errors: RRFP_ERR_TENSOR_MISMATCH if it is not row-major and contiguous, or of a kind or on a device
- *   that rrfp does not know. */
+/* A view, valid as long as `managed` is; its buffer is null.
+ * Errors: RRFP_ERR_TENSOR_MISMATCH if it is not row-major and contiguous, or not of a known kind. */
 RRFP_API rrfp_status rrfp_tensor_from_dlpack(const struct DLManagedTensor *managed,
                                              rrfp_tensor *out, rrfp_error *error);
-
-/* The same as something to put: rrfp_rank_wrap for its memory. On success the engine owns `managed` and
- * calls its deleter where it would call a release function; on an error it stays the caller's. */
+/* The same to be put, by rrfp_rank_wrap: the engine owns `managed` from then on and calls its deleter
+ * for a release function. On an error it stays the caller's. */
 RRFP_API rrfp_status rrfp_rank_wrap_dlpack(rrfp_rank *rank, uint64_t ticket,
                                            struct DLManagedTensor *managed, rrfp_tensor *out,
                                            rrfp_error *error);
-
-/* Makes a tensor known to another library, which calls the deleter once it is done with it; until then
- * it holds a reference to the buffer. `tensor->buffer` must not be null. The deleter may be called on any
+/* Lends a tensor that has a buffer, with a reference to it, until the receiver calls the deleter, on any
  * thread. What has been received or put must not be written to. */
-RRFP_API rrfp_status rrfp_tensor_to_dlpack(const rrfp_tensor *tensor,
-                                           struct DLManagedTensor **out, rrfp_error *error);
+RRFP_API rrfp_status rrfp_tensor_to_dlpack(const rrfp_tensor *tensor, struct DLManagedTensor **out,
+                                           rrfp_error *error);
 
 /* What the task was the last of. */
 typedef uint32_t rrfp_events;

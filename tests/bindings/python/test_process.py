@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C, fork, and programs that forget to close things. Each runs in a process of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import unittest
+
+SETUP = """
+import os, signal, sys, threading, time
+import numpy as np
+import rrfp
+
+def interrupt_after(seconds):
+    threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+TEXT = %r
+LIMIT = %r
+"""
+
+
+# An idle machine needs less than 2 s; one that runs other things, more. What hangs takes minutes.
+SECONDS = 2 if os.getloadavg()[0] < (os.cpu_count() or 1) else 10
+TEXT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "scenarios", "text.txt")
+
+
+class Processes(unittest.TestCase):
+    def run_program(self, program, timeout=20):
+        """(what it printed, seconds from the line "ending" or the start to the end)."""
+        process = subprocess.Popen(
+            [sys.executable, "-X", "faulthandler", "-W", "ignore", "-u", "-c",
+             SETUP % (TEXT, 0.3 + SECONDS / 2) + textwrap.dedent(program)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+        lines, begin = [], time.monotonic()
+        for line in process.stdout:
+            lines.append(line.strip())
+            if lines[-1] == "ending":
+                begin = time.monotonic()
+        _, errors = process.communicate(timeout=timeout)
+        seconds = time.monotonic() - begin
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertNotIn("Fatal", errors)
+        self.assertNotIn("terminate", errors)
+        return lines, seconds
+
+    def test_ctrl_c_ends_a_waiting_rank(self):
+        lines, _ = self.run_program("""
+            with rrfp.Pipeline(rrfp.Graph.chain(2)) as pipeline:
+                with pipeline.rank(1) as rank:
+                    begin = time.monotonic()
+                    interrupt_after(0.3)
+                    try:
+                        with rank.step(1) as step:
+                            for task in step:
+                                pass
+                    except KeyboardInterrupt:
+                        print("interrupted", time.monotonic() - begin < LIMIT)
+                    pipeline.reset()
+                seen = []
+                def compute(task):
+                    if task.kind is rrfp.Kind.FORWARD and task.stage == 0:
+                        task.put(0, np.float32(1), False)
+                    elif task.kind is not rrfp.Kind.FORWARD and task.stage == 1:
+                        task.put(0, [])
+                    seen.append(task.kind)
+                pipeline.run(compute, microbatches=2, hint="gpipe")
+                print(len(seen))
+            """)
+        self.assertEqual(lines, ["interrupted True", "8"])
+
+    def test_ctrl_c_ends_run(self):
+        lines, _ = self.run_program("""
+            slow = True
+            def compute(task):
+                if task.stage == 0 and task.kind is rrfp.Kind.FORWARD:
+                    time.sleep(0.02 * slow)
+                    task.put(0, np.float32(1), False)
+                elif task.stage == 1 and task.kind is not rrfp.Kind.FORWARD:
+                    task.put(0, [])
+            with rrfp.Pipeline(rrfp.Graph.chain(2)) as pipeline:
+                for _ in range(2):
+                    begin = time.monotonic()
+                    interrupt_after(0.3)
+                    try:
+                        pipeline.run(compute, microbatches=1000, hint="gpipe")
+                    except KeyboardInterrupt:
+                        print("interrupted", time.monotonic() - begin < LIMIT)
+                slow = False
+                print(pipeline.run(compute, microbatches=10, hint="gpipe")[0].tasks)
+            """)
+        self.assertEqual(lines, ["interrupted True"] * 2 + ["20"])
+
+    def test_ctrl_c_ends_a_training_step(self):
+        lines, _ = self.run_program("""
+            data = rrfp.Data(TEXT, context=16)
+            model = rrfp.Model.gpt(vocabulary=256, context=16, layers=2, dim=32, heads=4)
+            trainer = rrfp.Trainer(model, stages=2, delay_us_max=100000)
+            before = trainer.weights_sha256()
+            for call in (trainer.step, trainer.evaluate):
+                begin = time.monotonic()
+                interrupt_after(0.3)
+                try:
+                    call(data.batch(0, 64, 64))
+                except KeyboardInterrupt:
+                    print("interrupted", time.monotonic() - begin < LIMIT)
+            print(trainer.weights_sha256() == before)
+            print(trainer.step(data.batch(0, 2, 2)).step)
+            """)
+        self.assertEqual(lines, ["interrupted True"] * 2 + ["True", "1"])
+
+    def test_ctrl_c_between_steps_cancels_none(self):
+        lines, _ = self.run_program("""
+            data = rrfp.Data(TEXT, context=16)
+            model = rrfp.Model.gpt(vocabulary=256, context=16, layers=2, dim=32, heads=4)
+            trainer = rrfp.Trainer(model, stages=2)
+            batch, done, interrupted = data.batch(0, 4, 2), 0, 0
+            while interrupted < 20:
+                timer = threading.Timer(0.01, lambda: os.kill(os.getpid(), signal.SIGINT))
+                try:
+                    timer.start()
+                    while True:
+                        trainer.step(batch)
+                except KeyboardInterrupt:
+                    interrupted += 1
+                    trainer.step(batch)
+            print(interrupted)
+            """)
+        self.assertEqual(lines, ["20"])
+
+    def test_ctrl_c_ends_stress(self):
+        lines, _ = self.run_program("""
+            begin = time.monotonic()
+            interrupt_after(0.3)
+            try:
+                rrfp.stress(100000000)
+            except KeyboardInterrupt:
+                print("interrupted", time.monotonic() - begin < LIMIT)
+            """)
+        self.assertEqual(lines, ["interrupted True"])
+
+    def test_a_forked_child(self):
+        lines, _ = self.run_program("""
+            model = rrfp.Model.gpt(vocabulary=256, context=16, layers=2, dim=32, heads=4)
+            trainer = rrfp.Trainer(model, stages=2)
+            data = rrfp.Data(TEXT, context=16)
+            trainer.step(data.batch(0, 2, 2))
+            pipeline = rrfp.Pipeline(rrfp.Graph.chain(1))
+            pipeline.run(lambda task: None, microbatches=1)
+            other = rrfp.Pipeline(rrfp.Graph.chain(1))
+            rank = other.rank(0)
+            if os.fork() == 0:
+                for call in (lambda: trainer.step(data.batch(0, 2, 2)),
+                             lambda: trainer.evaluate(data.batch(0, 2, 2)),
+                             lambda: pipeline.run(lambda task: None, microbatches=1),
+                             lambda: other.run(lambda task: None, microbatches=1),
+                             lambda: rank.step(1).__enter__()):
+                    try:
+                        call()
+                        print("no error")
+                    except rrfp.Forked:
+                        print("forked")
+                trainer.close(); pipeline.close()
+                with rrfp.Pipeline(rrfp.Graph.chain(1)) as new:
+                    print(new.run(lambda task: None, microbatches=1)[0].tasks)
+                sys.exit(0)
+            print("status", os.waitstatus_to_exitcode(os.wait()[1]))
+            print("step", trainer.step(data.batch(0, 2, 2)).step)
+            """)
+        self.assertEqual(lines, ["forked"] * 5 + ["2", "status 0", "step 2"])
+
+    def test_a_program_that_forgets_to_close(self):
+        lines, seconds = self.run_program("""
+            model = rrfp.Model.gpt(vocabulary=256, context=16, layers=2, dim=32, heads=4)
+            trainer = rrfp.Trainer(model, stages=4, log=lambda level, text: None)
+            data = rrfp.Data(TEXT, context=16)
+            trainer.step(data.batch(0, 2, 2))
+            generator = trainer.generator(8); generator.start([1])
+            pipeline = rrfp.Pipeline(rrfp.Graph.chain(2), log=lambda level, text: None)
+            kept = []
+            def compute(task):
+                if task.stage == 0:
+                    task.put(0, np.ones(1000))
+                else:
+                    kept.extend(task.input(0)); kept.extend(task.input_tensors(0))
+            pipeline.run(compute, microbatches=4, mode="forward")
+            other = rrfp.Pipeline(rrfp.Graph.chain(2))
+            step = other.rank(0).step(4).__enter__()
+            task = step.next()
+            task.put(0, np.ones(3), False)
+            print("ending")
+            """)
+        self.assertEqual(lines, ["ending"])
+        self.assertLess(seconds, SECONDS)
+
+    def test_threads_that_still_work(self):
+        """Daemon or not: in a wait, in a task, in a training step."""
+        for daemon in (True, False):
+            for where in ("next", "run", "task", "train"):
+                if where == "task" and not daemon:
+                    continue  # Python waits for such a thread's own code, as it must
+                with self.subTest(daemon=daemon, where=where):
+                    lines, seconds = self.run_program(f"""
+                        model = rrfp.Model.gpt(vocabulary=256, context=16, layers=2, dim=32,
+                                               heads=4)
+                        trainer = rrfp.Trainer(model, stages=2, delay_us_max=10000)
+                        data = rrfp.Data(TEXT, context=16)
+                        pipeline = rrfp.Pipeline(rrfp.Graph.chain(2))
+                        def work():
+                            try:
+                                if "{where}" == "next":
+                                    with pipeline.rank(1).step(1) as step:
+                                        step.next()
+                                elif "{where}" == "train":
+                                    trainer.step(data.batch(0, 64, 64))
+                                else:
+                                    pipeline.run(compute, microbatches=1000)
+                            except rrfp.Error:
+                                pass
+                        def compute(task):
+                            if task.stage == 0:
+                                if "{where}" == "task":
+                                    while True: time.sleep(0.001)
+                                task.put(0, np.ones(3), False)
+                            else:
+                                pipeline.ranks and step_of_one_rank(task)
+                        def step_of_one_rank(task):
+                            if "{where}" == "run":
+                                raise SystemExit
+                        threading.Thread(target=work, daemon={daemon}).start()
+                        time.sleep(0.3)
+                        print("ending")
+                        """)
+                    self.assertEqual(lines, ["ending"])
+                    self.assertLess(seconds, SECONDS)
+
+
+if __name__ == "__main__":
+    unittest.main()
