@@ -28,10 +28,9 @@ static void raise_error(const rrfp_error *error) {
   /* Texts that the engine has cut may end inside a character. */
   PyObject *text = PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "replace");
   if (text == NULL) return;
-  PyObject *exception =
-      PyObject_CallFunction(error_factory, "iiiiiiN", (int)error->status, (int)error->rank,
-                            (int)error->stage, (int)error->microbatch, (int)error->kind,
-                            (int)error->user_code, text);
+  PyObject *exception = PyObject_CallFunction(
+      error_factory, "iiiiiiN", (int)error->status, (int)error->rank, (int)error->stage,
+      (int)error->microbatch, (int)error->kind, (int)error->user_code, text);
   if (exception == NULL) return;
   PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
   Py_DECREF(exception);
@@ -63,9 +62,8 @@ typedef struct {
 } HandleKind;
 
 typedef struct Handle {
-  PyObject_HEAD
-  void *pointer; /* null once closed */
-  void *doomed;  /* closed, but users are inside calls; the last one destroys it */
+  PyObject_HEAD void *pointer; /* null once closed */
+  void *doomed;                /* closed, but users are inside calls; the last one destroys it */
   const HandleKind *kind;
   Py_ssize_t users;
   bool woken;           /* ranks: wake() was called, and no call of next() has said so yet */
@@ -81,10 +79,8 @@ static void handle_leave(Handle *handle);
 static void handle_destroy(Handle *handle, void *pointer) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback); /* release functions may run Python code */
-  Py_BEGIN_ALLOW_THREADS
-  handle->kind->destroy(pointer);
-  Py_END_ALLOW_THREADS
-  if (handle->owner != NULL) {
+  Py_BEGIN_ALLOW_THREADS handle->kind->destroy(pointer);
+  Py_END_ALLOW_THREADS if (handle->owner != NULL) {
     Handle *owner = handle->owner;
     handle->owner = NULL;
     handle_leave(owner);

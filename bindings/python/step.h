@@ -59,10 +59,8 @@ static rrfp_status wait_for_task(Handle *handle, rrfp_rank *rank, int64_t timeou
       if (left < slice) slice = left;
     }
     rrfp_status status;
-    Py_BEGIN_ALLOW_THREADS
-    status = rrfp_rank_next(rank, slice, task, error);
-    Py_END_ALLOW_THREADS
-    if (status != RRFP_AGAIN) return status;
+    Py_BEGIN_ALLOW_THREADS status = rrfp_rank_next(rank, slice, task, error);
+    Py_END_ALLOW_THREADS if (status != RRFP_AGAIN) return status;
     if (handle->pointer == NULL) {
       raise_status(RRFP_ERR_CLOSED, "the rank was closed while it waited");
       return RRFP_AGAIN;
@@ -100,16 +98,14 @@ static PyObject *rank_wake(PyObject *object) {
 /* ---- StepBase -------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyObject_HEAD
-  PyObject *handle; /* of the rank */
+  PyObject_HEAD PyObject *handle; /* of the rank */
   PyTypeObject *task_type;
   uint64_t running; /* the ticket of the task in the program's hands; 0 = none */
   bool finished;    /* the last look for a task found that all are done */
 } StepBase;
 
 typedef struct {
-  PyObject_HEAD
-  StepBase *step;
+  PyObject_HEAD StepBase *step;
   PyObject *kind;
   uint64_t ticket;
   int32_t stage;

@@ -87,8 +87,8 @@ static int wrap_view(rrfp_rank *rank, uint64_t ticket, PyObject *object, rrfp_te
     raise_error(&error);
     result = -1;
   } else if (result == 0) {
-    status = rrfp_rank_alloc(rank, ticket, tensor->dtype, tensor->ndim, tensor->shape, tensor,
-                             &error);
+    status =
+        rrfp_rank_alloc(rank, ticket, tensor->dtype, tensor->ndim, tensor->shape, tensor, &error);
     if (status < 0) {
       raise_error(&error);
       result = -1;

@@ -22,12 +22,14 @@ typedef struct {
 } ElementType;
 
 /* By RRFP_F32 .. RRFP_BOOL. */
-static const ElementType element_types[] = {
-    {NULL, 0}, {"f", 4}, {"d", 8}, {"e", 2}, {"H", 2}, {"b", 1}, {"h", 2},
-    {"i", 4},  {"l", 8}, {"B", 1}, {"H", 2}, {"I", 4}, {"L", 8}, {"?", 1}};
+static const ElementType element_types[] = {{NULL, 0}, {"f", 4}, {"d", 8}, {"e", 2}, {"H", 2},
+                                            {"b", 1},  {"h", 2}, {"i", 4}, {"l", 8}, {"B", 1},
+                                            {"H", 2},  {"I", 4}, {"L", 8}, {"?", 1}};
 enum { kElementTypes = (int)(sizeof element_types / sizeof element_types[0]) };
 
-static bool is_floating(rrfp_dtype dtype) { return dtype >= RRFP_F32 && dtype <= RRFP_BF16; }
+static bool is_floating(rrfp_dtype dtype) {
+  return dtype >= RRFP_F32 && dtype <= RRFP_BF16;
+}
 
 /* The element type of a buffer, or RRFP_NONE for what the engine does not know. */
 static rrfp_dtype read_format(const char *format, Py_ssize_t size) {
@@ -54,8 +56,7 @@ static rrfp_dtype read_format(const char *format, Py_ssize_t size) {
 /* ---- Tensor ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyObject_HEAD
-  rrfp_tensor tensor; /* holds a reference to its buffer */
+  PyObject_HEAD rrfp_tensor tensor; /* holds a reference to its buffer */
   bool writable;
   Py_ssize_t shape[RRFP_DIMS_MAX];
   Py_ssize_t strides[RRFP_DIMS_MAX]; /* in bytes */
@@ -113,8 +114,7 @@ static int tensor_getbuffer(PyObject *object, Py_buffer *view, int flags) {
   view->format = NULL;
   if ((flags & PyBUF_FORMAT) != 0) view->format = (char *)element_types[self->tensor.dtype].format;
   view->shape = (flags & PyBUF_ND) != 0 && view->ndim > 0 ? self->shape : NULL;
-  view->strides =
-      (flags & PyBUF_STRIDES) == PyBUF_STRIDES && view->ndim > 0 ? self->strides : NULL;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES && view->ndim > 0 ? self->strides : NULL;
   view->suboffsets = NULL;
   view->internal = NULL;
   return 0;
@@ -312,8 +312,7 @@ failed:
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyObject_VAR_HEAD
-  rrfp_tensor *array;
+  PyObject_VAR_HEAD rrfp_tensor *array;
   Source sources[];
 } Tensors;
 
@@ -352,9 +351,8 @@ static PyType_Slot tensors_slots[] = {{Py_tp_dealloc, (void *)tensors_dealloc},
                                       {Py_tp_doc, "Tensors of the program, held still."},
                                       {0, NULL}};
 
-static PyType_Spec tensors_spec = {"rrfp._native.Tensors", offsetof(Tensors, sources),
-                                   sizeof(Source),
-                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                   tensors_slots};
+static PyType_Spec tensors_spec = {
+    "rrfp._native.Tensors", offsetof(Tensors, sources), sizeof(Source),
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, tensors_slots};
 
 #endif /* RRFP_PYTHON_TENSOR_H */

@@ -89,7 +89,9 @@ Status check(const ExperimentOptions& o) {
   if (chooses(o.hint) && o.order != Order::kReady) {
     return wrong("hint \"" + o.hint + "\" chooses the order itself; it goes with order ready only");
   }
-  return {};
+  if (chooses(o.hint)) return {};
+  std::shared_ptr<const core::Hint> hint;
+  return core::Hint::named(ranking_of(o.hint), hint);
 }
 
 }  // namespace

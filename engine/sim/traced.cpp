@@ -85,7 +85,7 @@ class Reader {
     constexpr int64_t kMessageMaxNs = int64_t{1} << 40;  // 18 minutes
     if (message_ns_ == kNoMessage || message_ns_ <= kMessageMaxNs) return {};
     return bad("its fastest message took " + std::to_string(message_ns_ / 1'000'000) +
-               " ms; expected at most " + std::to_string(kMessageMaxNs / 1'000'000));
+               " ms; expected at most " + std::to_string(kMessageMaxNs / 1'000'000) + " ms");
   }
 
   Status fill_steps(Traced& out) const {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/core/named_policies.h"
+#include "engine/sim/experiment.h"
 #include "tests/sim/runs.h"
 
 namespace rrfp::sim {
@@ -169,6 +170,15 @@ TEST(SimUntilLate, LeavesTheOrderWhenARankIsDelayed) {
     EXPECT_LE(outcome.peak_bytes(), bed.family.caps.front().bytes);
     EXPECT_EQ(run_on(find(all, name), delayed).late_ranks, 0);
   }
+}
+
+TEST(Experiment, AnUnknownHintIsRefusedBeforeAnythingRuns) {
+  ExperimentOptions options;
+  options.hint = "zb-x";
+  Experiment experiment;
+  const core::Status status = Experiment::create(options, experiment);
+  EXPECT_EQ(status.code(), core::Code::kUnknownName);
+  EXPECT_NE(status.text().find("zb-x"), std::string::npos) << status.text();
 }
 
 }  // namespace
