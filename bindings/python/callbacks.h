@@ -47,6 +47,7 @@ typedef struct {
 
 static bool report_progress(void *user_data, int64_t done) {
   Progress *progress = user_data;
+  if (!interpreter_runs()) return false;
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *result = PyObject_CallFunction(progress->function, "L", (long long)done);
   const bool go_on = result != NULL && result != Py_False;
@@ -71,7 +72,7 @@ static PyObject *names(PyObject *strings) {
   const char **array = PyMem_Calloc((size_t)count + 1, sizeof *array);
   if (array == NULL) return PyErr_NoMemory();
   for (Py_ssize_t i = 0; i < count; ++i) {
-    array[i] = PyUnicode_AsUTF8(PyTuple_GET_ITEM(strings, i));
+    array[i] = text_in(PyTuple_GET_ITEM(strings, i));
     if (array[i] == NULL) goto failed;
   }
   PyObject *capsule = PyCapsule_New(array, "rrfp names", free_names);

@@ -43,6 +43,15 @@ static void raise_status(rrfp_status status, const char *text) {
   raise_error(&error);
 }
 
+/* A str as text for C, which ends at the first zero byte; null with an exception. */
+static const char *text_in(PyObject *object) {
+  Py_ssize_t length = 0;
+  const char *text = PyUnicode_AsUTF8AndSize(object, &length);
+  if (text == NULL || strlen(text) == (size_t)length) return text;
+  PyErr_SetString(PyExc_ValueError, "embedded null character");
+  return NULL;
+}
+
 /* False once the interpreter goes down: a thread must not ask for its lock any more. */
 static bool interpreter_runs(void) {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -57,13 +66,15 @@ static bool interpreter_runs(void) {
 typedef struct {
   const char *name;
   void (*destroy)(void *pointer);
+  bool shared; /* several threads may be inside calls on one object */
   /* Sends out a thread that is inside a call, which then finds the handle closed; or null. */
   void (*interrupt)(void *pointer);
 } HandleKind;
 
 typedef struct Handle {
-  PyObject_HEAD void *pointer; /* null once closed */
-  void *doomed;                /* closed, but users are inside calls; the last one destroys it */
+  PyObject_HEAD
+  void *pointer; /* null once closed */
+  void *doomed;  /* closed, but users are inside calls; the last one destroys it */
   const HandleKind *kind;
   Py_ssize_t users;
   bool woken;           /* ranks: wake() was called, and no call of next() has said so yet */
@@ -79,8 +90,10 @@ static void handle_leave(Handle *handle);
 static void handle_destroy(Handle *handle, void *pointer) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback); /* release functions may run Python code */
-  Py_BEGIN_ALLOW_THREADS handle->kind->destroy(pointer);
-  Py_END_ALLOW_THREADS if (handle->owner != NULL) {
+  Py_BEGIN_ALLOW_THREADS
+  handle->kind->destroy(pointer);
+  Py_END_ALLOW_THREADS
+  if (handle->owner != NULL) {
     Handle *owner = handle->owner;
     handle->owner = NULL;
     handle_leave(owner);
@@ -105,6 +118,12 @@ static void *handle_enter(PyObject *object, const HandleKind *kind) {
     raise_status(RRFP_ERR_CLOSED, text);
     return NULL;
   }
+  if (!kind->shared && handle->users > 0) {
+    char text[80];
+    snprintf(text, sizeof text, "another thread is inside a call on this %s", kind->name);
+    raise_status(RRFP_ERR_BUSY, text);
+    return NULL;
+  }
   if (handle->waiting) {
     raise_status(RRFP_ERR_BUSY, "another thread waits for a task of this rank");
     return NULL;
@@ -125,7 +144,7 @@ static void handle_leave(Handle *handle) {
 }
 
 static PyObject *handle_new(void *pointer, const HandleKind *kind) {
-  Handle *handle = PyObject_New(Handle, handle_type);
+  Handle *handle = PyObject_GC_New(Handle, handle_type);
   if (handle == NULL) {
     kind->destroy(pointer);
     return NULL;
@@ -138,6 +157,7 @@ static PyObject *handle_new(void *pointer, const HandleKind *kind) {
   handle->waiting = false;
   handle->owner = NULL;
   handle->keep = NULL;
+  PyObject_GC_Track(handle);
   return (PyObject *)handle;
 }
 
@@ -184,12 +204,29 @@ static PyObject *handle_closed(PyObject *self, void *unused) {
   return PyBool_FromLong(((Handle *)self)->pointer == NULL);
 }
 
+/* A log function often belongs to what has the pipeline. */
+static int handle_traverse(PyObject *self, visitproc visit, void *arg) {
+  Handle *handle = (Handle *)self;
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(handle->keep);
+  Py_VISIT(handle->owner); /* once for use() and once for handle_enter() */
+  Py_VISIT(handle->owner);
+  return 0;
+}
+
+/* The C library may call what is kept until it has destroyed the object. */
+static int handle_clear(PyObject *self) {
+  Py_DECREF(handle_close(self, NULL));
+  return 0;
+}
+
 static void handle_dealloc(PyObject *self) {
   Handle *handle = (Handle *)self;
   PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   if (handle->pointer != NULL) handle_destroy(handle, handle->pointer);
   Py_CLEAR(handle->keep);
-  PyObject_Free(self);
+  PyObject_GC_Del(self);
   Py_DECREF(type);
 }
 
@@ -203,13 +240,15 @@ static PyGetSetDef handle_getset[] = {{"closed", handle_closed, NULL, NULL, NULL
                                       {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot handle_slots[] = {{Py_tp_dealloc, (void *)handle_dealloc},
+                                     {Py_tp_traverse, (void *)handle_traverse},
+                                     {Py_tp_clear, (void *)handle_clear},
                                      {Py_tp_methods, handle_methods},
                                      {Py_tp_getset, handle_getset},
                                      {Py_tp_doc, "Owns an object of the C library."},
                                      {0, NULL}};
 
-static PyType_Spec handle_spec = {"rrfp._native.Handle", sizeof(Handle), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                  handle_slots};
+static PyType_Spec handle_spec = {
+    "rrfp._native.Handle", sizeof(Handle), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, handle_slots};
 
 #endif /* RRFP_PYTHON_HANDLE_H */

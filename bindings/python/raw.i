@@ -103,10 +103,11 @@ RRFP_UNLOCKED(rrfp_trace_summarize)
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-%define RRFP_HANDLE(name, interrupt)
+/* shared: whether several threads may be inside calls, or the library itself refuses them. */
+%define RRFP_HANDLE(name, shared, interrupt)
 %{
 static void destroy_##name(void *pointer) { rrfp_##name##_destroy(pointer); }
-static const HandleKind rrfp_##name##_kind = {#name, destroy_##name, interrupt};
+static const HandleKind rrfp_##name##_kind = {#name, destroy_##name, shared, interrupt};
 %}
 %typemap(in) rrfp_##name * (Handle *handle = NULL) {
   $1 = handle_enter($input, &rrfp_##name##_kind);
@@ -129,15 +130,15 @@ static const HandleKind rrfp_##name##_kind = {#name, destroy_##name, interrupt};
 static void interrupt_rank(void *pointer) { rrfp_rank_wake(pointer, NULL); }
 static void interrupt_trainer(void *pointer) { rrfp_trainer_cancel(pointer, NULL); }
 %}
-RRFP_HANDLE(graph, NULL)
-RRFP_HANDLE(hint, NULL)
-RRFP_HANDLE(pipeline, NULL)
-RRFP_HANDLE(rank, interrupt_rank)
-RRFP_HANDLE(model, NULL)
-RRFP_HANDLE(trainer, interrupt_trainer)
-RRFP_HANDLE(data, NULL)
-RRFP_HANDLE(generator, NULL)
-RRFP_HANDLE(simulation, NULL)
+RRFP_HANDLE(graph, false, NULL)
+RRFP_HANDLE(hint, true, NULL)
+RRFP_HANDLE(pipeline, true, NULL)
+RRFP_HANDLE(rank, true, interrupt_rank)
+RRFP_HANDLE(model, false, NULL)
+RRFP_HANDLE(trainer, true, interrupt_trainer)
+RRFP_HANDLE(data, true, NULL)
+RRFP_HANDLE(generator, false, NULL)
+RRFP_HANDLE(simulation, false, NULL)
 
 /* ---- Structs --------------------------------------------------------------------------------- */
 
@@ -211,6 +212,30 @@ RRFP_NUMBER_OUT(int32_t, PyLong_FromLong, out_streams)
 RRFP_NUMBER_OUT(uint64_t, PyLong_FromUnsignedLongLong, out_position)
 RRFP_NUMBER_OUT(rrfp_events, PyLong_FromUnsignedLong, out_events)
 
+/* Numbers of any kind, such as those of NumPy, which SWIG's own conversions would refuse. */
+%{
+static PyObject *read_float(PyObject *object) {
+  const double number = PyFloat_AsDouble(object);
+  return PyErr_Occurred() ? NULL : PyFloat_FromDouble(number);
+}
+%}
+%define RRFP_NUMBER_IN(type, name, read)
+%typemap(in, fragment="SWIG_AsVal_" #name) type (PyObject *number, int problem) {
+  number = read($input);
+  if (number == NULL) PyErr_Clear();
+  problem = SWIG_AsVal_##name(number != NULL ? number : $input, &$1);
+  Py_XDECREF(number);
+  if (!SWIG_IsOK(problem)) {
+    %argument_fail(problem, #type, $symname, $argnum);
+  }
+}
+%enddef
+RRFP_NUMBER_IN(int32_t, int, PyNumber_Index)
+RRFP_NUMBER_IN(uint32_t, unsigned_SS_int, PyNumber_Index)
+RRFP_NUMBER_IN(int64_t, long, PyNumber_Index)
+RRFP_NUMBER_IN(uint64_t, unsigned_SS_long, PyNumber_Index)
+RRFP_NUMBER_IN(double, double, read_float)
+
 /* Extents, from a sequence of numbers. */
 %typemap(in) (int32_t ndim, const int64_t *shape) (int64_t extents[RRFP_DIMS_MAX]) {
   const Py_ssize_t count = PySequence_Size($input);
@@ -279,14 +304,14 @@ RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
 
 /* Entries of a hint, from a sequence of (rank, stage, kind, microbatch, priority). */
 %typemap(in) (const rrfp_hint_task *tasks, size_t count) {
-  PyObject *fast = PySequence_Fast($input, "a sequence of tuples is wanted");
-  if (fast == NULL) SWIG_fail;
-  $2 = (size_t)PySequence_Fast_GET_SIZE(fast);
+  PyObject *tuple = PySequence_Tuple($input);
+  if (tuple == NULL) SWIG_fail;
+  $2 = (size_t)PyTuple_GET_SIZE(tuple);
   $1 = PyMem_Calloc($2 + 1, sizeof *$1);
   for (size_t i = 0; $1 != NULL && i < $2; ++i) {
     rrfp_hint_task *task = (rrfp_hint_task *)&$1[i];
     long long priority = 0;
-    PyObject *item = PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)i);
+    PyObject *item = PyTuple_GET_ITEM(tuple, (Py_ssize_t)i);
     if (!PyTuple_Check(item)) {
       PyErr_SetString(PyExc_TypeError, "an entry of a hint is not a tuple");
       break;
@@ -297,7 +322,7 @@ RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
     }
     task->priority = priority;
   }
-  Py_DECREF(fast);
+  Py_DECREF(tuple);
   if ($1 == NULL) PyErr_NoMemory();
   if (PyErr_Occurred()) SWIG_fail;
 }
@@ -320,7 +345,7 @@ RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
 /* Text in; a pointer put into a struct is borrowed from the str. */
 %typemap(in) const char * {
   $1 = NULL;
-  if ($input != Py_None && ($1 = (char *)PyUnicode_AsUTF8($input)) == NULL) SWIG_fail;
+  if ($input != Py_None && ($1 = (char *)text_in($input)) == NULL) SWIG_fail;
 }
 %typemap(freearg) const char * ""
 %typemap(memberin) const char * "$1 = $input;"

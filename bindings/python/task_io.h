@@ -122,20 +122,20 @@ static int output_tensor(rrfp_rank *rank, uint64_t ticket, PyObject *object, rrf
   memset(tensor, 0, sizeof *tensor);
   if (object == Py_None) return 0; /* RRFP_NONE: a gradient that is zero */
   if (!PyObject_CheckBuffer(object)) return wrap_capsule(rank, ticket, object, tensor);
-  const Tensor *found = find_tensor(object);
-  if (found == NULL) return wrap_view(rank, ticket, object, tensor);
   /* A view of engine memory: handed on as what it is, if it is a contiguous part of it. */
   Py_buffer view;
   if (PyObject_GetBuffer(object, &view, PyBUF_FORMAT | PyBUF_STRIDED_RO) < 0) return -1;
-  const bool contiguous = PyBuffer_IsContiguous(&view, 'C');
-  int result = describe_view(&view, tensor);
-  if (result == 0 && contiguous) {
+  const Tensor *found = find_tensor(object); /* while the view keeps it alive */
+  const bool handed_on = found != NULL && PyBuffer_IsContiguous(&view, 'C');
+  int result = 0;
+  if (handed_on) {
+    result = describe_view(&view, tensor);
     tensor->buffer = found->tensor.buffer;
     const bool bits = found->tensor.dtype == RRFP_BF16 && tensor->dtype == RRFP_U16;
     if (bits) tensor->dtype = RRFP_BF16;
   }
   PyBuffer_Release(&view);
-  return result == 0 && !contiguous ? wrap_view(rank, ticket, object, tensor) : result;
+  return handed_on ? result : wrap_view(rank, ticket, object, tensor);
 }
 
 /* Whether tensor k asks for a gradient: `wants` is a bool, which speaks for floating-point tensors,
@@ -150,7 +150,7 @@ static int wants_gradient(PyObject *wants, Py_ssize_t k, rrfp_dtype dtype) {
   return result;
 }
 
-/* Puts the outputs of the running task for an edge. `objects` is a list or a tuple. */
+/* Puts the outputs of the running task for an edge. */
 static PyObject *rank_put(rrfp_rank *rank, uint64_t ticket, int32_t edge, PyObject *objects,
                           PyObject *wants) {
   enum { kUsual = 8 };
@@ -158,14 +158,14 @@ static PyObject *rank_put(rrfp_rank *rank, uint64_t ticket, int32_t edge, PyObje
   rrfp_tensor *tensors = few;
   rrfp_error error;
   PyObject *result = NULL;
-  PyObject *fast = PySequence_Fast(objects, "a list of tensors is wanted");
-  if (fast == NULL) return NULL;
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast);
+  PyObject *tuple = PySequence_Tuple(objects); /* which the code of objects cannot change */
+  if (tuple == NULL) return NULL;
+  const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
   if (count > kUsual) tensors = PyMem_Calloc((size_t)count, sizeof *tensors);
   if (tensors == NULL) PyErr_NoMemory();
   for (Py_ssize_t k = 0; tensors != NULL && k < count; ++k) {
     /* What is wrapped here stays with the task, also if a later one fails. */
-    if (output_tensor(rank, ticket, PySequence_Fast_GET_ITEM(fast, k), &tensors[k]) < 0) goto done;
+    if (output_tensor(rank, ticket, PyTuple_GET_ITEM(tuple, k), &tensors[k]) < 0) goto done;
     const int flag = wants_gradient(wants, k, tensors[k].dtype);
     if (flag < 0) goto done;
     if (flag > 0) tensors[k].flags |= RRFP_TENSOR_WANTS_GRADIENT;
@@ -178,7 +178,7 @@ static PyObject *rank_put(rrfp_rank *rank, uint64_t ticket, int32_t edge, PyObje
   }
 done:
   if (tensors != few) PyMem_Free(tensors);
-  Py_DECREF(fast);
+  Py_DECREF(tuple);
   return result;
 }
 

@@ -56,7 +56,8 @@ static rrfp_dtype read_format(const char *format, Py_ssize_t size) {
 /* ---- Tensor ---------------------------------------------------------------------------------- */
 
 typedef struct {
-  PyObject_HEAD rrfp_tensor tensor; /* holds a reference to its buffer */
+  PyObject_HEAD
+  rrfp_tensor tensor; /* holds a reference to its buffer */
   bool writable;
   Py_ssize_t shape[RRFP_DIMS_MAX];
   Py_ssize_t strides[RRFP_DIMS_MAX]; /* in bytes */
@@ -320,21 +321,21 @@ static PyTypeObject *tensors_type = NULL;
 
 /* Holds the memory of a sequence of objects still, as one array of rrfp_tensor. */
 static PyObject *tensors_new(PyObject *objects) {
-  PyObject *fast = PySequence_Fast(objects, "a sequence of tensors is wanted");
-  if (fast == NULL) return NULL;
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(fast);
+  PyObject *tuple = PySequence_Tuple(objects); /* which the code of objects cannot change */
+  if (tuple == NULL) return NULL;
+  const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
   Tensors *self = PyObject_NewVar(Tensors, tensors_type, count);
   if (self == NULL) goto done;
   memset(self->sources, 0, (size_t)count * sizeof(Source));
   self->array = PyMem_Calloc((size_t)count + 1, sizeof(rrfp_tensor));
   if (self->array == NULL) PyErr_NoMemory();
   for (Py_ssize_t i = 0; self->array != NULL && i < count; ++i) {
-    if (source_read(PySequence_Fast_GET_ITEM(fast, i), &self->sources[i]) < 0) break;
+    if (source_read(PyTuple_GET_ITEM(tuple, i), &self->sources[i]) < 0) break;
     self->array[i] = self->sources[i].tensor;
   }
   if (PyErr_Occurred()) Py_CLEAR(self);
 done:
-  Py_DECREF(fast);
+  Py_DECREF(tuple);
   return (PyObject *)self;
 }
 

@@ -45,17 +45,25 @@ Status read_dtype(DLDataType dl, rrfp_dtype& out) {
                   " lanes, which rrfp does not know");
 }
 
-/// Strides of extents of 0 or 1 element say nothing.
+/// Strides of extents of 0 or 1 element say nothing. The product of the extents fits.
 bool contiguous(const DLTensor& in) {
-  if (in.strides == nullptr) return true;
+  if (in.strides == nullptr || std::count(in.shape, in.shape + in.ndim, 0) > 0) return true;
   int64_t expected = 1;
-  bool dense = true;
   for (int32_t d = in.ndim - 1; d >= 0; --d) {
-    if (in.shape[d] == 0) return true;
-    if (in.shape[d] > 1 && in.strides[d] != expected) dense = false;
+    if (in.shape[d] > 1 && in.strides[d] != expected) return false;
     expected *= in.shape[d];
   }
-  return dense;
+  return true;
+}
+
+Status count_elements(const int64_t* shape, int32_t ndim, int64_t& out) {
+  out = 1;
+  for (int32_t d = 0; d < ndim; ++d) {
+    if (shape[d] >= 0 && !__builtin_mul_overflow(out, shape[d], &out)) continue;
+    return mismatch("has the impossible extent " + std::to_string(shape[d]) + " in dimension " +
+                    std::to_string(d));
+  }
+  return {};
 }
 
 Status check_shape(const DLTensor& in) {
@@ -65,12 +73,7 @@ Status check_shape(const DLTensor& in) {
   }
   if (in.ndim > 0 && in.shape == nullptr) return mismatch("has no shape");
   int64_t elements = 1;
-  for (int32_t d = 0; d < in.ndim; ++d) {
-    if (in.shape[d] < 0 || __builtin_mul_overflow(elements, in.shape[d], &elements)) {
-      return mismatch("has the impossible extent " + std::to_string(in.shape[d]) +
-                      " in dimension " + std::to_string(d));
-    }
-  }
+  if (Status s = count_elements(in.shape, in.ndim, elements); !s.ok()) return s;
   if (elements > 0 && in.data == nullptr) return mismatch("has no memory");
   if (!contiguous(in)) {
     return mismatch("has strides; expected row-major and contiguous: make a contiguous copy first");
@@ -164,13 +167,15 @@ rrfp_status rrfp_tensor_to_dlpack(const rrfp_tensor* tensor, DLManagedTensor** o
       return {Code::kTensorMismatch,
               "dtype is " + std::to_string(tensor->dtype) + "; expected one with elements"};
     }
-    auto lent = std::make_unique<Lent>();
     const int32_t ndim = tensor->ndim;
+    int64_t elements = 0;
+    if (Status s = count_elements(tensor->shape, ndim, elements); !s.ok()) return s;
+    auto lent = std::make_unique<Lent>();
     int64_t stride = 1;
     for (int32_t d = ndim - 1; d >= 0; --d) {
       lent->shape[static_cast<size_t>(d)] = tensor->shape[d];
       lent->strides[static_cast<size_t>(d)] = stride;
-      stride *= tensor->shape[d];
+      if (elements > 0) stride *= tensor->shape[d];
     }
     const DLDevice device = {tensor->device_type == 0 ? kDLCPU : tensor->device_type,
                              tensor->device_id};

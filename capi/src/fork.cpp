@@ -6,6 +6,8 @@
 
 #include "capi/src/guard.h"
 
+std::atomic<uint32_t> rrfp::capi::forks{0};
+
 namespace {
 
 // In the child, before fork() returns there.
@@ -13,6 +15,6 @@ void count_fork() {
   rrfp::capi::forks.fetch_add(1, std::memory_order_relaxed);
 }
 
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, count_fork);
+[[maybe_unused]] const int kRegistered = pthread_atfork(nullptr, nullptr, count_fork);
 
 }  // namespace

@@ -21,7 +21,7 @@
 namespace rrfp::capi {
 
 /// How often the process has been forked on the way to here; counted in fork.cpp.
-inline std::atomic<uint32_t> forks{0};
+extern std::atomic<uint32_t> forks;
 
 /// A handle with threads, or whose ranks are in the hands of threads: none of them follows into the
 /// child of a fork, where the handle would wait for ever.

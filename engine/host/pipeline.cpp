@@ -71,16 +71,17 @@ void Pipeline::cancel(std::string text) {
   domain_.raise({Code::kCancelled, "cancelled: " + std::move(text)});
 }
 
-/// Every rank, claimed as their owners do, or none of them.
+/// Every rank, claimed, or none of them.
 class Pipeline::Claims {
  public:
   ~Claims() {
     for (RankHost* rank : ranks_) rank->unclaim();
   }
-  Status claim(std::span<const std::unique_ptr<RankHost>> ranks, const char* what) {
+  Status claim(std::span<const std::unique_ptr<RankHost>> ranks, RankHost::Claim as,
+               const char* what) {
     ranks_.reserve(ranks.size());
     for (const auto& rank : ranks) {
-      if (!rank->try_claim()) {
+      if (!rank->try_claim(as)) {
         return Status(Code::kBusy, "rank " + std::to_string(rank->id().value) +
                                        " is inside a call; " + what +
                                        " needs every rank's owner outside")
@@ -100,7 +101,7 @@ Status Pipeline::timeline(trace::Timeline& out) {
     return {Code::kBadState, "no timeline was kept; set trace_steps when the pipeline is made"};
   }
   Claims claims;
-  if (Status s = claims.claim(ranks_, "a timeline"); !s.ok()) return s;
+  if (Status s = claims.claim(ranks_, RankHost::kLooker, "a timeline"); !s.ok()) return s;
   trace::Timeline timeline;
   timeline.title = "pipeline";
   timeline.source = "run";
@@ -111,7 +112,7 @@ Status Pipeline::timeline(trace::Timeline& out) {
 
 Status Pipeline::reset() {
   Claims claims;
-  if (Status s = claims.claim(ranks_, "reset"); !s.ok()) return s;
+  if (Status s = claims.claim(ranks_, RankHost::kOwner, "reset"); !s.ok()) return s;
   for (const auto& rank : ranks_) rank->reset();
   domain_.reset();
   // What the ranks held has gone home by now; this frees it.

@@ -55,6 +55,15 @@ RankHost::~RankHost() {
 
 // --- Checks
 
+/// An owner's claim.
+bool RankHost::enter() {
+  while (!try_claim(kOwner)) {
+    if (claimed_.load(std::memory_order_relaxed) == kOwner) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 Status RankHost::busy() const {
   return Status(Code::kBusy, "another thread is inside a call on rank " +
                                  std::to_string(rank_.value) + "; a rank has one owner at a time")
@@ -494,7 +503,7 @@ bool RankHost::close() {
                          .at(rank_));
   }
   // An owner inside a call leaves soon: its wait ends, and every other call is short.
-  while (!try_claim()) {
+  while (!try_claim(kOwner)) {
     transport_.wake();
     std::this_thread::yield();
   }

@@ -100,9 +100,14 @@ class RankHost {
   [[nodiscard]] bool is_open() const { return handle_.load(std::memory_order_acquire) == kOpen; }
   /// It had a handle, and has none any more.
   [[nodiscard]] bool gone() const { return handle_.load(std::memory_order_acquire) == kGone; }
-  /// Claims the rank as an owner does; false if a call is under way.
-  [[nodiscard]] bool try_claim() { return !claimed_.exchange(true, std::memory_order_acquire); }
-  void unclaim() { claimed_.store(false, std::memory_order_release); }
+  /// Who is inside. An owner's call is refused by kOwner, but waits for kLooker, who is quick.
+  enum Claim : uint8_t { kFree, kOwner, kLooker };
+  /// Claims the rank; false if a call is under way.
+  [[nodiscard]] bool try_claim(Claim as) {
+    Claim held = kFree;
+    return claimed_.compare_exchange_strong(held, as, std::memory_order_acquire);
+  }
+  void unclaim() { claimed_.store(kFree, std::memory_order_release); }
   /// Drops everything of the step. The caller has claimed the rank.
   void reset();
   [[nodiscard]] int64_t progress_ns() const { return progress_ns_.load(std::memory_order_relaxed); }
@@ -115,7 +120,7 @@ class RankHost {
   /// Owner's entry into a call.
   class Entry {
    public:
-    explicit Entry(RankHost& host) : host_(host), claimed_(host.try_claim()) {}
+    explicit Entry(RankHost& host) : host_(host), claimed_(host.enter()) {}
     ~Entry() {
       if (claimed_) host_.unclaim();
     }
@@ -132,6 +137,7 @@ class RankHost {
   enum HandleState : uint8_t { kNeverOpened, kOpen, kClosing, kGone };
 
   // rank_host.cpp
+  [[nodiscard]] bool enter();
   [[nodiscard]] core::Status busy() const;
   [[nodiscard]] core::Status check_usable() const;
   [[nodiscard]] core::Status check_in_step() const;
@@ -206,7 +212,7 @@ class RankHost {
   bool tracing_ = false;  // this step
   int64_t traced_step_ = -1;
 
-  std::atomic<bool> claimed_{false};
+  std::atomic<Claim> claimed_{kFree};
   std::atomic<HandleState> handle_{kNeverOpened};
   std::atomic<bool> wake_requested_{false};
   std::atomic<int64_t> progress_ns_{0};

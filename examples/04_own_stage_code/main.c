@@ -27,7 +27,7 @@ static float w1[kHidden][kInput], dw1[kHidden][kInput];
 static float w2[kOutput][kHidden], dw2[kOutput][kHidden];
 static float x[kMicrobatches][kRows][kInput], target[kMicrobatches][kRows][kOutput];
 static float residual[kMicrobatches][kRows][kOutput]; /* d loss / d y, kept from F to W */
-static float slope[kMicrobatches][kRows][kHidden];    /* d loss / d (W1 x), kept from I to W */
+static float slope[kMicrobatches][kRows][kHidden];    /* d h / d (W1 x), kept from F to W */
 static double losses[kMicrobatches];
 
 struct rank {

@@ -97,6 +97,9 @@ TEST(Dlpack, StridesOfOneElementAndOfNoneSayNothing) {
   theirs.managed.dl_tensor.data = nullptr;
   EXPECT_EQ(rrfp_tensor_from_dlpack(&theirs.managed, &view, nullptr), RRFP_OK);
   EXPECT_EQ(view.shape[0], 0);
+  // The product of the other extents need not fit.
+  theirs.shape = {0, INT64_MAX};
+  EXPECT_EQ(rrfp_tensor_from_dlpack(&theirs.managed, &view, nullptr), RRFP_OK);
 }
 
 TEST(Dlpack, WrappedMemoryTravelsAndIsGivenBackOnce) {

@@ -15,7 +15,8 @@ What holds everywhere:
 - Options are keywords. Their names and meanings are those of the C headers; flags are `Bool`s and
   named values are symbols, such as `order = :strict`. What is not given has the default of C.
 - `close` frees a handle; otherwise the garbage collector does. A closed handle gives an error.
-- Two threads must not use one handle at the same time, except for `cancel!` and `report`.
+- Two threads must not use one handle at the same time, except for `cancel!`, `wake!` and
+  `report`.
 - The library is the file that the environment variable `RRFP_LIBRARY` names, or else what the
   loader finds as `librrfp.so.0`.
 
@@ -55,19 +56,30 @@ function version()
 end
 
 function __init__()
-    # The loader knows a library that is open already by its soname, so the calls in raw.jl go
-    # there. RTLD_DEEPBIND, which Julia adds by default, must not be: Julia 1.5 of Debian brings an
-    # unwinder of its own (libunwind), and with that flag a C++ exception inside the library would
-    # begin in one unwinder and go on in the other, which ends the process.
+    open_library()
+    # Not a plain call: to compile it is to open the library, and that must not come first.
+    Base.invokelatest(check_abi)
+    return nothing
+end
+
+# The loader knows a library that is open already by its soname, so the calls in raw.jl go there.
+# RTLD_DEEPBIND, which Julia adds by default, must not be: Julia 1.5 of Debian brings an unwinder of
+# its own (libunwind), and with that flag a C++ exception inside the library would begin in one
+# unwinder and go on in the other, which ends the process.
+function open_library()
     flags = Libdl.RTLD_NOW | Libdl.RTLD_LOCAL
     path = get(ENV, "RRFP_LIBRARY", "")
     isempty(path) || Libdl.dlopen(path, flags)
     handle = Libdl.dlopen(Raw.library, flags; throw_error = false)
     handle === nothing && error("cannot load $(Raw.library): set RRFP_LIBRARY to the path of the " *
                                 "library, or LD_LIBRARY_PATH to its folder")
+    return nothing
+end
+
+function check_abi()
     abi = Raw.rrfp_abi_version()
-    abi == Raw.RRFP_ABI_VERSION || error("$(Libdl.dlpath(handle)) has ABI $abi, and RRFP.jl is " *
-                                         "made for $(Raw.RRFP_ABI_VERSION)")
+    abi == Raw.RRFP_ABI_VERSION || error("$(Raw.library) has ABI $abi, and RRFP.jl is made for " *
+                                         "$(Raw.RRFP_ABI_VERSION)")
     resize_errors!()
     return nothing
 end

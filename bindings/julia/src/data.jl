@@ -14,8 +14,7 @@ mutable struct Data <: Handle
 end
 function Data(paths::AbstractString...; keywords...)
     options = fill!(Raw.rrfp_data_options(), keywords)
-    texts = collect(String, paths)
-    any(text -> '\0' in text, texts) && throw(ArgumentError("a path contains a zero byte"))
+    texts = String[field_text(path) for path in paths]
     pointers = map(pointer, texts)
     options.path_count = length(texts)
     options.paths = pointer(pointers)

@@ -125,6 +125,13 @@ end
 
 # ---- Texts --------------------------------------------------------------------------------------
 
+"""A text for a field of a struct, where C would read only what stands before a zero byte."""
+field_text(::Nothing) = nothing
+function field_text(text::AbstractString)
+    '\0' in text && throw(ArgumentError("a text contains a zero byte: $(repr(text))"))
+    return String(text)
+end
+
 """Calls a function that ends in buffer, capacity, size and error, and gives the text."""
 function text_out(f, arguments...)
     capacity = 1024

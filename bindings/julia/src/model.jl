@@ -67,7 +67,7 @@ Adds a `Float32` parameter; `init` is `:constant`, `:normal` or `:uniform`.
 function add_parameter!(model::Model, name::AbstractString, size::Integer...; keywords...)
     options = fill!(Raw.rrfp_parameter_options(), keywords)
     shape = collect(Int64, reverse(size))
-    text = String(name)
+    text = field_text(name)
     out = Ref{Int32}(0)
     options.ndim = length(shape)
     options.shape = pointer(shape)

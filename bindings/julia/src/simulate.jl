@@ -25,7 +25,7 @@ mutable struct Simulation <: Handle
 end
 function Simulation(; preset = nothing, trace = nothing, hint = nothing, keywords...)
     options = fill!(Raw.rrfp_simulation_options(), keywords)
-    texts = map(text -> text === nothing ? nothing : String(text), (preset, trace, hint))
+    texts = map(field_text, (preset, trace, hint))
     pointers = map(text -> text === nothing ? Ptr{UInt8}(C_NULL) : pointer(text), texts)
     options.preset, options.trace, options.hint = pointers
     return Simulation(GC.@preserve texts create(Raw.rrfp_simulation_create, Raw.rrfp_simulation,

@@ -126,12 +126,15 @@ without_zeros(text) = replace(String(text), '\0' => ' ')
     end_step!(rank) -> report
 
 Ends a step that is done on this rank, and says how it spent the time; see `rrfp_step_report`. Of a
-failed step it throws the failure; [`reset!`](@ref) must follow.
+failed step it throws the failure; [`reset!`](@ref) must follow. A step with tasks left goes on, and
+the error is `:BAD_STATE`.
 """
 function end_step!(rank::Rank)
-    rank.ticket = 0
     out = Raw.rrfp_step_report()
-    call(Raw.rrfp_rank_end_step, rank, out)
+    e = error_of_thread()
+    status = Raw.rrfp_rank_end_step(rank, out, e)
+    status == Raw.RRFP_ERR_BAD_STATE || (rank.ticket = 0) # what a task had is gone
+    status < 0 && throw_error(status, e)
     sweep()
     return named(out)
 end

@@ -56,7 +56,8 @@ end
 
 An array in memory of the engine. It works wherever a dense array does, BLAS included. It may be
 used until its task is done; afterwards every access gives an error. `copy` makes an `Array` that
-stays. Inputs cannot be written to, nor can what has been put.
+stays. Inputs must not be written to, nor must what has been put: an assignment gives an error, but
+code that takes the pointer, such as `mul!` through BLAS, cannot be stopped.
 
 Extents are those of C in reverse: (a, b) row-major is size (b, a).
 """

@@ -192,8 +192,7 @@ used so far; of the checkpoints the newest `keep` stay, 0 = all.
 """
 function save(trainer::Trainer, root::AbstractString; user_json = nothing, keywords...)
     options = fill!(Raw.rrfp_save_options(), keywords)
-    folder = String(root)
-    user = user_json === nothing ? nothing : String(user_json)
+    folder, user = field_text(root), field_text(user_json)
     GC.@preserve folder user begin
         options.root = pointer(folder)
         user === nothing || (options.user_json = pointer(user))

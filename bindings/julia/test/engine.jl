@@ -130,6 +130,10 @@ end
     @test (task.stage, task.microbatch, task.kind, task.loss) == (0, 0, FORWARD, true)
     @test occursin("0F0", RRFP.report(pipeline))
     @test throws(() -> next!(rank), :BAD_STATE)
+    # Too early: the step goes on, and the task with it.
+    array = alloc(task, Float32, 2)
+    @test throws(() -> end_step!(rank), :BAD_STATE, "not complete")
+    array .= 1
     events = done!(task)
     @test events.stage_losses && !events.stage_gradients
     for call in (done!, t -> fail!(t, "x"), t -> put!(t, 0, 1.0f0), t -> input(t, 0),

@@ -41,6 +41,12 @@ end
         @test load!(third, folder; weights_only = true) == 24
         @test RRFP.info(third).steps == 0
         @test throws(() -> load!(third, "/no/such/folder"), :IO, "/no/such/folder")
+        # C would read the beginning of such a text, and write to another folder.
+        @test_throws ArgumentError RRFP.save(third, joinpath(folder, "a\0b"))
+        @test_throws ArgumentError RRFP.save(third, folder; user_json = "{}\0{")
+        @test_throws ArgumentError add_parameter!(Model(), "w\0x", 2, 2)
+        @test_throws ArgumentError Data(text_file * "\0"; context = 16)
+        @test_throws ArgumentError Simulation(preset = "language\0x", hint = "1f1b")
         foreach(close, (first, second, third))
     end
     foreach(close, (model, data))

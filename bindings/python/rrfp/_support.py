@@ -7,11 +7,14 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import logging
+import math
 import os
 import queue
 import threading
 import weakref
 from typing import Any, Callable, TypeVar
+
+import numpy
 
 from . import _native, _raw, errors
 from .enums import Kind
@@ -57,6 +60,22 @@ def report_of(cls: Callable[..., _T], raw: Any) -> _T:
     return cls(**{f.name: getattr(raw, f.name) for f in dataclasses.fields(cls)})  # type: ignore
 
 
+def integers(values: Any, dtype: Any) -> numpy.ndarray:
+    """A contiguous array of whole numbers. Others are refused, not cut."""
+    array = numpy.asarray(values)
+    if array.size and array.dtype.kind not in "iub":
+        raise TypeError(f"whole numbers are wanted, not {array.dtype}")
+    limits = numpy.iinfo(dtype)
+    if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+        raise OverflowError(f"a number does not fit into {numpy.dtype(dtype)}")
+    return numpy.ascontiguousarray(array, dtype=dtype)
+
+
+def milliseconds(seconds: float) -> int:
+    """Of a watchdog: 0 = the default, negative = never, and nothing else becomes these."""
+    return -1 if seconds < 0 else math.ceil(seconds * 1000)
+
+
 # ---- Threads ------------------------------------------------------------------------------------
 
 
@@ -86,6 +105,10 @@ class Worker:
         self._calls.put(lambda: outcome.run(call))
         return outcome
 
+    def drain(self) -> None:
+        """Waits until all calls so far have ended."""
+        self.submit(lambda: None).wait()
+
     def __del__(self) -> None:
         self._calls.put(None)
 
@@ -94,7 +117,9 @@ class Outcome:
     """The result of a call on another thread, or its exception."""
 
     def __init__(self) -> None:
-        self._ready = threading.Semaphore(0)
+        self._done = False
+        self._running = threading.Lock()  # held until it is done; its waiter may take it then
+        self._running.acquire()
         self.error: BaseException | None = None
         self.value: Any = None
 
@@ -105,17 +130,13 @@ class Outcome:
             self.value = call()
         except BaseException as error:  # it is the caller's
             self.error = error
-        self._ready.release()
+        self._done = True
+        self._running.release()
 
-    def wait(self, interrupt: Callable[[], object]) -> None:
-        """Waits. Ctrl-C calls `interrupt`, which must make the call end, and is raised
-        afterwards."""
-        try:
-            self._ready.acquire()
-        except BaseException:
-            interrupt()
-            self._ready.acquire()
-            raise
+    def wait(self) -> None:
+        """Waits, one thread at a time. It may be interrupted anywhere and begun again."""
+        while not self._done:
+            self._running.acquire()
 
     def take_error(self) -> BaseException | None:
         """The exception, once: its traceback refers to frames that refer to this object."""

@@ -47,7 +47,12 @@ class Data:
             _raw.rrfp_data_options(), format=parse(DataFormat, format), paths=_native.names(names),
             path_count=len(names), vocabulary=vocabulary, context=context,
             validation_share=validation_share, seed=seed))
-        self.context = context
+        self._context = context
+
+    @property
+    def context(self) -> int:
+        """Tokens of a sample."""
+        return self._context
 
     @property
     def info(self) -> DataInfo:

@@ -11,7 +11,7 @@ from typing import Any, NewType, Sequence
 import numpy
 
 from . import _native, _raw
-from ._support import fill, report_of, text_of
+from ._support import fill, integers, report_of, text_of
 from .enums import Init, dtype_code, parse
 
 __all__ = ["Model", "ModelInfo", "Value", "Parameter"]
@@ -244,11 +244,11 @@ class Model:
 
     def partition(self, stages: int, block_costs: Any = None) -> list[int]:
         """Cuts the blocks into runs so that the most expensive one is as cheap as possible: the
-        first block of each stage. `block_costs`, one per block in any unit, may come from
-        :meth:`measure`."""
+        first block of each stage. `block_costs`, whole numbers in any unit, one per block, may come
+        from :meth:`measure`."""
         costs = None
         if block_costs is not None:
-            costs = numpy.ascontiguousarray(block_costs, dtype=numpy.int64)
+            costs = integers(block_costs, numpy.int64)
             if costs.shape != (self.info.blocks,):
                 raise ValueError(f"block_costs has shape {costs.shape}; {self.info.blocks} blocks "
                                  "are expected")

@@ -18,13 +18,15 @@ and with a thread of one's own for each rank::
 
 from __future__ import annotations
 
+import threading
 from os import PathLike, fspath
 from typing import Any, Callable, Sequence
 
 import numpy
 
 from . import _native, _raw, errors
-from ._support import Worker, close_at_exit, fill, log_function, text_of
+from ._support import (Outcome, Worker, close_at_exit, fill, integers, log_function, milliseconds,
+                       text_of)
 from .enums import Mode, Order, Wake, parse
 from .graph import Graph, Hint, hint_of
 from .reports import StepReport
@@ -100,11 +102,13 @@ class Pipeline:
         self._edges = [(edge.gradient, tuple(edge.declared)) for edge in graph.edges]
         self._log = log_function(log)
         self._own: list[tuple[Rank, Worker]] = []
+        self._running: int | None = None  # the thread that is inside run()
+        self._settled = True  # false while the threads of run() may be inside a step
         options = fill(
             _raw.rrfp_pipeline_options(), order=parse(Order, order), wake=parse(Wake, wake),
             flags=_raw.RRFP_PIPELINE_NONDETERMINISTIC if nondeterministic else 0, credits=credits,
             hold_permille=hold_permille, mailbox_capacity=mailbox_capacity,
-            trace_steps=trace_steps, watchdog_ms=-1 if watchdog < 0 else round(watchdog * 1000),
+            trace_steps=trace_steps, watchdog_ms=milliseconds(watchdog),
             **self._cap("cap_slots", cap_slots), **self._cap("cap_bytes", cap_bytes))
         _native.set_pipeline_log(options, self._log)
         self._handle = _raw.rrfp_pipeline_create(graph._handle, options)
@@ -112,12 +116,12 @@ class Pipeline:
         close_at_exit(self)
 
     def _cap(self, name: str, value: int | Sequence[int]) -> dict[str, Any]:
-        if isinstance(value, int):
+        if not hasattr(value, "__iter__"):
             return {name: value}
-        caps = numpy.asarray(value, dtype=numpy.int64)
+        caps = integers(value, numpy.int64)
         if caps.shape != (self.ranks,):
             raise ValueError(f"{name} has shape {caps.shape}; {self.ranks} ranks are expected")
-        return {"rank_" + name: numpy.ascontiguousarray(caps)}
+        return {"rank_" + name: caps}
 
     def _wants(self, edge: int, count: int) -> bool | tuple[bool, ...]:
         """Whether tensors that are put on an edge want gradients, if nothing else is said."""
@@ -126,11 +130,8 @@ class Pipeline:
         gradient, declared = self._edges[edge]
         return declared if declared and len(declared) == count else gradient
 
-    def _cells(self, name: str, value: Any, dtype: Any, microbatches: int) -> Any:
-        if value is None:
-            return None
-        cells = numpy.ascontiguousarray(value, dtype=dtype)
-        if cells.shape != (self.stages, microbatches):
+    def _cells(self, name: str, cells: Any, microbatches: int) -> Any:
+        if cells is not None and cells.shape != (self.stages, microbatches):
             raise ValueError(f"{name} has shape {cells.shape}; (stages, microbatches) = "
                              f"{(self.stages, microbatches)} is expected")
         return cells
@@ -139,12 +140,15 @@ class Pipeline:
                       step: int = 0, order: Order | str = Order.DEFAULT, skip: Any = None,
                       activation_bytes: Any = None) -> Any:
         hint = hint_of(hint)
+        if skip is not None:
+            skip = numpy.ascontiguousarray(skip, dtype=numpy.bool_)
+        if activation_bytes is not None:
+            activation_bytes = integers(activation_bytes, numpy.int64)
         options = fill(
             _raw.rrfp_step_options(), mode=parse(Mode, mode), step=step, microbatches=microbatches,
             order=parse(Order, order), hint=hint._handle,
-            skip=self._cells("skip", skip, numpy.uint8, microbatches),
-            activation_bytes=self._cells("activation_bytes", activation_bytes, numpy.int64,
-                                         microbatches))
+            skip=self._cells("skip", skip, microbatches),
+            activation_bytes=self._cells("activation_bytes", activation_bytes, microbatches))
         return options
 
     def rank(self, number: int) -> Rank:
@@ -172,33 +176,60 @@ class Pipeline:
         """
         options = self._step_options(microbatches, hint, mode=mode, step=step, order=order,
                                      skip=skip, activation_bytes=activation_bytes)
+        # Not a lock: Ctrl-C just after it was taken would leave it taken.
+        thread = threading.get_ident()
+        if self._running not in (None, thread):
+            raise errors.Busy("another thread is inside run() of this pipeline",
+                              _raw.RRFP_ERR_BUSY)
+        self._running = thread
+        try:
+            return self._run(lambda rank: _run_rank(rank, options, function))
+        finally:
+            self._running = None
+
+    def _run(self, call: Callable[[Rank], StepReport | None]) -> list[Any]:
+        """Calls `call(rank)` on the thread of each rank."""
         while len(self._own) < self.ranks:
             number = len(self._own)
             self._own.append((Rank(self, number), Worker(f"rrfp rank {number}")))
-        outcomes = []
-        interrupted: BaseException | None = None
+        if not self._settled:
+            self._settle()
+        self._settled = False
+        outcomes: list[Outcome] = []
         try:
             for rank, worker in self._own:
-                outcomes.append(worker.submit(lambda rank=rank: _run_rank(rank, options, function)))
-        finally:
+                outcomes.append(worker.submit(lambda rank=rank: call(rank)))
             for outcome in outcomes:
-                try:
-                    outcome.wait(lambda: self.cancel("interrupted"))
-                except BaseException as error:  # Ctrl-C
-                    interrupted = interrupted or error
+                outcome.wait()
+        except BaseException:  # Ctrl-C
+            self._settle()
+            for outcome in outcomes:
+                outcome.take_error()
+            raise
         failures = [error for outcome in outcomes if (error := outcome.take_error()) is not None]
-        if not failures and interrupted is None:
-            return [outcome.value for outcome in outcomes]
+        if failures:
+            quietly(self.reset)
+            self._settled = True
+            try:
+                raise min(failures, key=_blame)
+            finally:
+                del failures, outcomes, outcome, error  # tracebacks refer to this frame
+        self._settled = True
+        return [outcome.value for outcome in outcomes]
+
+    def _settle(self) -> None:
+        """After Ctrl-C: waits for tasks that run, and makes the pipeline ready for the next step. A
+        second Ctrl-C ends that, and the next run() does it."""
+        quietly(lambda: self.cancel("interrupted"))
+        for _, worker in self._own:
+            worker.drain()
         quietly(self.reset)
-        try:
-            raise interrupted or min(failures, key=_blame)
-        finally:
-            del interrupted, failures, outcomes, error  # tracebacks refer to this frame
+        self._settled = True
 
     def cancel(self, reason: str = "by the caller") -> None:
         """Fails the current step on every rank with :class:`rrfp.Cancelled`; between steps, the
         next one. :meth:`reset` ends that state. From any thread."""
-        _raw.rrfp_pipeline_cancel(self._handle, reason)
+        _raw.rrfp_pipeline_cancel(self._handle, reason.replace("\0", "\\0"))
 
     def reset(self) -> None:
         """After a failed step, when every rank has left it: forgets it, so that a new one can

@@ -92,7 +92,7 @@ class Task(_native.TaskBase):
 
     def alloc_tensor(self, shape: Sequence[int] | int, dtype: Any = "float32") -> Any:
         """The same as a :class:`rrfp.Tensor`, for DLPack."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        extents = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
         return _native.rank_alloc(self._handle, self.ticket, dtype_code(dtype), extents)
 
     def wanted(self, edge: int) -> bool:

@@ -11,14 +11,15 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy
 
 from . import _native, _raw, errors
-from ._support import (Worker, close_at_exit, fill, log_function, on_main_thread, report_of,
-                       text_of)
+from ._support import (Worker, close_at_exit, fill, integers, log_function, milliseconds,
+                       on_main_thread, report_of, text_of)
 from .data import Data
 from .enums import (Decay, Injection, NonFinitePolicy, Optimizer, Order, Placement, Reduction,
                     Slot, Wake, parse)
 from .graph import Hint, hint_of
 from .model import Model, as_input
 from .reports import StepReport, TrainReport
+from .tasks import quietly
 from .trace import Trace
 
 __all__ = ["Trainer", "TrainerInfo", "Generator", "describe_checkpoint"]
@@ -81,7 +82,7 @@ class Trainer:
                  log: Any = None):
         auto = hint == "auto"
         named = None if hint is None or auto else hint_of(hint)
-        blocks = None if first_blocks is None else numpy.array(first_blocks, dtype=numpy.int32)
+        blocks = None if first_blocks is None else integers(first_blocks, numpy.int32)
         if blocks is not None and blocks.shape != (stages,):
             raise ValueError(f"first_blocks has {blocks.size} entries; {stages} are expected")
         self._log = log_function(log)
@@ -90,7 +91,7 @@ class Trainer:
             placement=parse(Placement, placement), order=parse(Order, order),
             wake=parse(Wake, wake), hold_permille=hold_permille, first_blocks=blocks,
             hint=named and named._handle, cap_slots=cap_slots, cap_bytes=cap_bytes,
-            watchdog_ms=-1 if watchdog < 0 else round(watchdog * 1000),
+            watchdog_ms=milliseconds(watchdog),
             optimizer=parse(Optimizer, optimizer), decay=parse(Decay, decay), lr=lr,
             lr_min=lr_min, warmup_steps=warmup_steps, decay_steps=decay_steps, beta1=beta1,
             beta2=beta2, epsilon=epsilon, weight_decay=weight_decay, momentum=momentum,
@@ -172,11 +173,16 @@ class Trainer:
             return call(self._handle, batch)
         if self._worker is None:
             self._worker = Worker("rrfp trainer")
-        outcome = self._worker.submit(lambda: call(self._handle, batch))
+        outcome = None
         try:
-            outcome.wait(self.cancel)
+            outcome = self._worker.submit(lambda: call(self._handle, batch))
+            outcome.wait()
         except BaseException:
-            self._cancelled = not isinstance(outcome.error, errors.Cancelled)
+            self._cancelled = True
+            quietly(self.cancel)
+            self._worker.drain()
+            if outcome is not None and isinstance(outcome.take_error(), errors.Cancelled):
+                self._cancelled = False
             raise
         return outcome.get()
 

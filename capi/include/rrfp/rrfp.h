@@ -370,7 +370,7 @@ RRFP_API rrfp_status rrfp_pipeline_reset(rrfp_pipeline *pipeline, rrfp_error *er
 /* Writes the timeline of the last steps (trace_steps) as a trace event file, which Perfetto and
  * chrome://tracing open and rrfp/simulate.h draws. The file appears under its name once it is complete.
  * Errors: RRFP_ERR_BUSY while a rank is inside a call, RRFP_ERR_BAD_STATE without trace_steps, RRFP_ERR_IO.
- * Threads: any. */
+ * Threads: any; ranks that begin a call meanwhile wait. */
 RRFP_API rrfp_status rrfp_pipeline_write_trace(rrfp_pipeline *pipeline, const char *path,
                                                rrfp_error *error);
 

@@ -371,6 +371,63 @@ class Misuse(unittest.TestCase):
                 pipeline.cancel()
                 step.next()
 
+    def test_run_inside_run(self):
+        with rrfp.Pipeline(rrfp.Graph.chain(1)) as pipeline:
+            with self.assertRaises(rrfp.StageFailed) as caught:
+                pipeline.run(lambda task: pipeline.run(print, microbatches=1), microbatches=1)
+            self.assertIsInstance(caught.exception.__cause__, rrfp.Busy)
+            self.assertEqual(caught.exception.__cause__.status_name, "RRFP_ERR_BUSY")
+            pipeline.run(lambda task: None, microbatches=1)
+
+    def test_two_threads_on_one_graph(self):
+        graph, hint, seen = rrfp.Graph(1), rrfp.Hint("1f1b"), set()
+        graph.add_stage(rank=0, loss=True)
+
+        def read():
+            while not seen:
+                try:
+                    hint.to_text(graph, 100)
+                except rrfp.Error as error:
+                    if not isinstance(error, rrfp.Busy):
+                        seen.add(error)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        end = time.monotonic() + 20
+        while rrfp.Busy not in seen and time.monotonic() < end:
+            try:
+                graph.add_edge(graph.add_stage(rank=0), 0)
+            except rrfp.Busy as error:
+                seen.add(type(error))
+        seen.add(None)
+        reader.join()
+        self.assertEqual(seen, {rrfp.Busy, None})
+
+    def test_numbers_and_texts(self):
+        with rrfp.Pipeline(rrfp.Graph.chain(2), cap_slots=np.int64(3), watchdog=1e-9,
+                           log=print) as pipeline:
+            def compute(task):
+                if task.stage == 0:
+                    task.put(np.int32(0), task.alloc(np.int64(3)))
+
+            pipeline.run(compute, microbatches=np.int64(2), step=np.int8(1), mode="forward")
+            skipped = pipeline.run(compute, microbatches=1, mode="forward",
+                                   skip=[[256], [0.5]])  # true, both of them
+            self.assertEqual([report.tasks for report in skipped], [0, 0])
+            for options in (dict(microbatches=2.0), dict(microbatches="2"),
+                            dict(microbatches=1, activation_bytes=[[0.5], [1]])):
+                with self.assertRaises(TypeError):
+                    pipeline.run(compute, **options)
+            with self.assertRaises(OverflowError):
+                pipeline.run(compute, microbatches=1 << 31)
+            pipeline.cancel("a\0b")
+        for call in (lambda: rrfp.Hint("1f1b\0"), lambda: rrfp.Data("/\0", context=4),
+                     lambda: rrfp.Trace("a").draw("/tmp/a\0.svg")):
+            with self.assertRaisesRegex(ValueError, "null character"):
+                call()
+        with self.assertRaises(TypeError):
+            rrfp.Pipeline(rrfp.Graph.chain(2), cap_slots=[1.5, 2])
+
     def test_a_second_handle_of_a_rank(self):
         with rrfp.Pipeline(rrfp.Graph.chain(1)) as pipeline, pipeline.rank(0):
             with self.assertRaises(rrfp.StateError):

@@ -110,6 +110,70 @@ class Processes(unittest.TestCase):
             """)
         self.assertEqual(lines, ["interrupted True"] * 2 + ["True", "1"])
 
+    def test_ctrl_c_anywhere(self):
+        """After every line that the main thread runs in these modules, in run() and in step()."""
+        lines, _ = self.run_program("""
+            FILES = ("_support.py", "pipeline.py", "trainer.py", "threading.py")
+            count = target = 0
+            def trace(frame, event, value):
+                global count
+                if not frame.f_code.co_filename.endswith(FILES):
+                    return None
+                if event in ("line", "return"):
+                    count += 1
+                    if count == target:
+                        raise KeyboardInterrupt
+                return trace
+            def compute(task):
+                if task.kind is rrfp.Kind.FORWARD and task.stage < 2:
+                    task.put(task.stage, np.float32(1), False)
+                elif task.kind is not rrfp.Kind.FORWARD and task.stage > 0:
+                    task.put(task.stage - 1, [])
+            pipeline = rrfp.Pipeline(rrfp.Graph.chain(3), watchdog=5)
+            data = rrfp.Data(TEXT, context=16)
+            trainer = rrfp.Trainer(rrfp.Model.gpt(vocabulary=256, context=16, layers=1, dim=8,
+                                                  heads=1))
+            batch = data.batch(0, 1, 1)
+            for call in (lambda: pipeline.run(compute, microbatches=2, hint="gpipe"),
+                         lambda: trainer.step(batch)):
+                call()
+                target, interrupted = 1, True
+                while interrupted:
+                    count, interrupted = 0, False
+                    sys.settrace(trace)
+                    try:
+                        call()
+                    except KeyboardInterrupt:
+                        interrupted = True
+                    sys.settrace(None)
+                    trainer.read(0)  # nothing runs on behind the back of the program
+                    call()
+                    target += 1
+                print(target > 30)
+            """)
+        self.assertEqual(lines, ["True"] * 2)
+
+    def test_ctrl_c_twice_gives_a_task_up(self):
+        lines, _ = self.run_program("""
+            slow = True
+            def compute(task):
+                if task.stage == 0:
+                    end = time.monotonic() + 2 * slow
+                    while time.monotonic() < end:
+                        time.sleep(0.01)
+                    task.put(0, np.ones(1))
+            pipeline = rrfp.Pipeline(rrfp.Graph.chain(2))
+            interrupt_after(0.2); interrupt_after(0.5)
+            begin = time.monotonic()
+            try:
+                pipeline.run(compute, microbatches=2, mode="forward")
+            except KeyboardInterrupt:
+                print("interrupted", time.monotonic() - begin < 1.9)
+            slow = False
+            print(pipeline.run(compute, microbatches=2, mode="forward")[0].tasks)
+            """)
+        self.assertEqual(lines, ["interrupted True", "2"])
+
     def test_ctrl_c_between_steps_cancels_none(self):
         lines, _ = self.run_program("""
             data = rrfp.Data(TEXT, context=16)
@@ -189,6 +253,15 @@ class Processes(unittest.TestCase):
             step = other.rank(0).step(4).__enter__()
             task = step.next()
             task.put(0, np.ones(3), False)
+            print("ending")
+            """)
+        self.assertEqual(lines, ["ending"])
+        self.assertLess(seconds, SECONDS)
+
+    def test_stress_on_a_daemon_thread(self):
+        lines, seconds = self.run_program("""
+            threading.Thread(target=lambda: rrfp.stress(10**8), daemon=True).start()
+            time.sleep(0.3)
             print("ending")
             """)
         self.assertEqual(lines, ["ending"])

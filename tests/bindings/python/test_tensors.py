@@ -4,6 +4,7 @@
 import gc
 import sys
 import unittest
+import weakref
 
 import numpy as np
 
@@ -294,6 +295,48 @@ class Tensors(unittest.TestCase):
         self.assertEqual(sys.getrefcount(source), references)
         self.assertLess(len(gc.get_objects()) - objects, 100)
         self.assertLess(resident() - before, 4 << 20)  # 400 steps move 40 MiB
+
+    def test_objects_that_change_while_they_are_read(self):
+        objects = []
+
+        class Clears(Opaque):
+            def __dlpack__(self, stream=None):
+                objects.clear()
+                return super().__dlpack__(stream)
+
+        def send(task):
+            objects.extend(Clears(np.ones(3)) for _ in range(20))
+            task.put(0, objects)
+
+        got = []
+        self.send(send, lambda task: got.extend(task.input(0)))
+        self.assertEqual([array.tolist() for array in got], [[1.0] * 3] * 20)
+
+    def test_a_memoryview_that_is_released(self):
+        def send(task):
+            view = memoryview(task.alloc_tensor(1000))
+            view.release()
+            task.put(0, view)
+
+        with self.assertRaises(rrfp.StageFailed) as caught:
+            self.send(send)
+        self.assertIsInstance(caught.exception.__cause__, ValueError)
+
+    def test_owners_of_logs_are_collected(self):
+        class Owner:
+            def __init__(self):
+                self.pipeline = rrfp.Pipeline(rrfp.Graph.chain(1), log=self.log)
+                self.step = self.pipeline.rank(0).step(1)
+                self.model = rrfp.Model.gpt(vocabulary=16, context=4, layers=1, dim=8, heads=1)
+                self.trainer = rrfp.Trainer(self.model, log=self.log)
+                self.generator = self.trainer.generator(4)
+
+            def log(self, level, text):
+                pass
+
+        alive = weakref.ref(Owner())
+        gc.collect()
+        self.assertIsNone(alive())
 
     def test_live_bytes_count_what_is_held(self):
         held = []

@@ -139,6 +139,10 @@ class Training(unittest.TestCase):
             self.data.batch(0, 8, 3)
         with self.assertRaises(rrfp.Error):
             self.data.read(0, -1)
+        with self.assertRaises(AttributeError):
+            self.data.context = 1
+        with self.assertRaises(TypeError):
+            self.model.partition(2, [0.25] * self.model.info.blocks)
 
     def test_the_pipeline_does_not_matter(self):
         hashes = set()

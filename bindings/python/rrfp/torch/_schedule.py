@@ -10,7 +10,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 
-from .. import Busy, Hint, Kind, Placement, StepReport, Task
+from .. import Busy, Hint, Kind, Placement, StepReport, Task, _raw
 from . import _chunks
 from ._accumulate import GradientSums
 from ._backward import Gradients
@@ -245,7 +245,7 @@ class Schedule:
         if losses is not None and not isinstance(losses, list):
             raise TypeError(f"losses must be a list, not {type(losses).__name__}")
         if not self._busy.acquire(blocking=False):
-            raise Busy("another thread is inside a step of this schedule")
+            raise Busy("another thread is inside a step of this schedule", _raw.RRFP_ERR_BUSY)
         try:
             step = self._prepare(train, cut, return_outputs, loss_kwargs, loss_weights)
             before = None if self._seed is None else generator_state()

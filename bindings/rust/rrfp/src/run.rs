@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::mem::forget;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::thread;
 
@@ -73,7 +74,10 @@ impl Rank {
                 // If it fails, so does the step, and the next call says why.
                 Ok(Ok(())) => drop(task.done()),
                 Ok(Err(error)) => task.fail(error.code, &error.text),
-                Err(payload) => task.fail(0, panic_text(payload.as_ref())),
+                Err(payload) => {
+                    task.fail(0, panic_text(payload.as_ref()));
+                    forget(payload); // whose drop might panic again
+                }
             }
         }
     }

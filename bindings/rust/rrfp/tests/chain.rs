@@ -181,6 +181,15 @@ fn failing_stage() {
     check_failure(0, "a zero\u{fffd}byte", || Err("a zero\0byte".into()));
 }
 
+/// What a stage panics with may panic again when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the payload of a panic was dropped");
+    }
+}
+
 #[test]
 fn panicking_stage() {
     check_failure(
@@ -193,6 +202,7 @@ fn panicking_stage() {
     );
     check_failure(0, "burnt down", || panic!("burnt down"));
     check_failure(0, "stage code panicked", || std::panic::panic_any(17));
+    check_failure(0, "stage code panicked", || std::panic::panic_any(Bomb));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use common::{expected, pipeline, step, Chain, TempDir};
 use rrfp::{run_step, ErrorKind, LogLevel, Next, PipelineOptions, Step, Wake};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -199,4 +200,32 @@ fn timelines() {
         .contains("\"makespan_ms\""));
     let error = rrfp::trace::summarize(dir.path().join("none.json")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
+}
+
+/// A timeline may be written at any time: a rank that begins a call meanwhile waits for it.
+#[test]
+fn timelines_while_ranks_work() {
+    let dir = TempDir::new("timelines-while");
+    let (_pipeline, mut ranks) = pipeline(4, &PipelineOptions::new().trace_steps(50));
+    let canceller = ranks[0].canceller();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let _ = canceller.write_trace(dir.path().join("step.json"));
+            }
+        });
+        let mut good = true;
+        for _ in 0..200 {
+            let chain = Chain::default();
+            let results = run_step(&mut ranks, &step("1f1b", 4), |task| chain.compute(task));
+            good &= results.iter().all(|result| result.is_ok());
+            if !good {
+                println!("{results:?}");
+                break;
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(good);
+    });
 }
