@@ -38,25 +38,6 @@ static void set_trainer_log(rrfp_trainer_options *options, PyObject *log) {
   options->log_user_data = log;
 }
 
-/* For rrfp_progress_fn: a function, and the exception that has ended the run, which Ctrl-C may
- * be. */
-typedef struct {
-  PyObject *function;
-  PyObject *type, *value, *traceback;
-} Progress;
-
-static bool report_progress(void *user_data, int64_t done) {
-  Progress *progress = user_data;
-  if (!interpreter_runs()) return false;
-  PyGILState_STATE state = PyGILState_Ensure();
-  PyObject *result = PyObject_CallFunction(progress->function, "L", (long long)done);
-  const bool go_on = result != NULL && result != Py_False;
-  if (result == NULL) PyErr_Fetch(&progress->type, &progress->value, &progress->traceback);
-  Py_XDECREF(result);
-  PyGILState_Release(state);
-  return go_on;
-}
-
 static void free_names(PyObject *capsule) {
   Py_DECREF(PyCapsule_GetContext(capsule));
   PyMem_Free(PyCapsule_GetPointer(capsule, "rrfp names"));

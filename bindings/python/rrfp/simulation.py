@@ -124,14 +124,30 @@ class StressReport:
     bad_seed: int  #: of the first bad case
     bad_case: str  #: what was wrong there, or empty
 
+    def __add__(self, later: "StressReport") -> "StressReport":
+        """Of two runs together."""
+        first = self if self.bad_case else later
+        counts = {name: getattr(self, name) + getattr(later, name)
+                  for name in ("cases", "stalls", "cap_violations", "task_errors",
+                               "failure_errors", "refused", "faults")}
+        return StressReport(**counts, bad_seed=first.bad_seed, bad_case=first.bad_case)
+
+
+_CASES_OF_A_RUN = 50
+
 
 def stress(cases: int, first_seed: int = 1, *,
            progress: Callable[[int], object] | None = None) -> StressReport:
     """Simulates random pipelines with random policies, jitter and faults, one seed after another.
 
-    `progress` is called now and then with the cases done; False ends the run, and what it raises is
-    raised here. So is Ctrl-C.
+    `progress` is called now and then with the cases done; False ends the run. Ctrl-C is raised.
     """
-    # Python code runs now and then in any case, so that signals are noticed.
-    report = progress or (lambda done: True)
-    return report_of(StressReport, _raw.rrfp_simulation_stress(first_seed, cases, report))
+    total: StressReport | None = None
+    while total is None or total.cases < cases:
+        done = total.cases if total else 0
+        run = _raw.rrfp_simulation_stress(first_seed + done, min(cases - done, _CASES_OF_A_RUN))
+        report = report_of(StressReport, run)
+        total = total + report if total else report
+        if progress and progress(total.cases) is False:
+            break
+    return total
