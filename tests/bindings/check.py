@@ -21,6 +21,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -287,6 +288,8 @@ def main():
     parser.add_argument("--prefix", type=pathlib.Path, help="default: BUILD/prefix")
     parser.add_argument("names", nargs="+", choices=CHECKS, metavar="NAME")
     options = parser.parse_args()
+    # A shell starts what runs in the background with the signal ignored, and all programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     build = options.build.resolve()
     try:
         tree = Tree(build, (options.prefix or build / "prefix").resolve())

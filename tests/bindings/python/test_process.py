@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import unittest
 
@@ -12,6 +13,8 @@ SETUP = """
 import os, signal, sys, threading, time
 import numpy as np
 import rrfp
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 
 def interrupt_after(seconds):
     threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -34,11 +37,14 @@ class Processes(unittest.TestCase):
              SETUP % (TEXT, 0.3 + SECONDS / 2) + textwrap.dedent(program)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
         lines, begin = [], time.monotonic()
+        limit = threading.Timer(timeout, process.kill)
+        limit.start()
         for line in process.stdout:
             lines.append(line.strip())
             if lines[-1] == "ending":
                 begin = time.monotonic()
-        _, errors = process.communicate(timeout=timeout)
+        _, errors = process.communicate()
+        limit.cancel()
         seconds = time.monotonic() - begin
         self.assertEqual(process.returncode, 0, errors)
         self.assertNotIn("Fatal", errors)
