@@ -214,7 +214,12 @@ void MemoryPool::collect() noexcept {
 void MemoryPool::trim() {
   collect();
   for (auto& [capacity, size_class] : classes_) {
-    for (size_t k = 0; k < size_class.unused_min; ++k) {
+    // How many are needed at once varies with the timing of messages: where some were, half of the
+    // others stay, or they would be freed and made again for ever. Sizes that are not used any more
+    // go at once.
+    const size_t unused = size_class.unused_min;
+    const size_t freed = unused == size_class.free.count ? unused : unused / 2;
+    for (size_t k = 0; k < freed; ++k) {
       const Buffer* const buffer = size_class.free.pop();
       ::operator delete(buffer->data, kAlignment);
       delete buffer;

@@ -72,18 +72,18 @@ TEST(MemoryTest, EveryReferenceCounts) {
   EXPECT_EQ(pool->live_bytes(), 0u);
 }
 
-TEST(MemoryTest, TrimFreesWhatTheLastStepNeverNeeded) {
+TEST(MemoryTest, TrimFreesHalfOfWhatWasNeverNeededAndUnusedSizesWhole) {
   const PoolPtr pool = make_pool();
   std::vector<Buffer*> buffers;
   for (int k = 0; k < 4; ++k) buffers.push_back(pool->allocate(256));
   for (Buffer* buffer : buffers) buffer->drop();
-  pool->trim();  // needed in this step: kept
+  pool->trim();  // needed since the last one: kept
   EXPECT_EQ(pool->cached_bytes(), 4 * 256u);
   Buffer* one = pool->allocate(256);
   one->drop();
   pool->trim();  // three were never needed
-  EXPECT_EQ(pool->cached_bytes(), 256u);
-  pool->trim();
+  EXPECT_EQ(pool->cached_bytes(), 3 * 256u);
+  pool->trim();  // none was
   EXPECT_EQ(pool->cached_bytes(), 0u);
 }
 
