@@ -133,7 +133,8 @@ class MemoryPool {
 
   /// Takes back what other ranks gave up. May call release functions of the caller.
   void collect() noexcept;
-  /// Collects, and frees cached memory that has not been needed since the last trim.
+  /// Collects, and frees cached memory that has not been needed since the last trim; of sizes that
+  /// are in use, half of it.
   void trim();
 
   /// Bytes of tensor memory made here and not yet collected, wrapped memory included. Any thread.
