@@ -43,15 +43,18 @@ std::thread enter(State state, Handles& handles) {
     EXPECT_EQ(rrfp_rank_end_step(handles.ranks[1].get(), nullptr, nullptr), RRFP_OK);
   }
   if (state != State::kWaiting) return {};
-  std::atomic<bool> started{false};
-  std::thread waiter([&started, rank = handles.ranks[1].get()] {
+  rrfp_rank* const rank = handles.ranks[1].get();
+  std::thread waiter([rank] {
     rrfp_task task;
     rrfp_task_init(&task);
-    started = true;
-    EXPECT_EQ(rrfp_rank_next(rank, -1, &task, nullptr), RRFP_ERR_CLOSED);
+    rrfp_status status = RRFP_ERR_BUSY;  // while this thread asks and the other one looks
+    while (status == RRFP_ERR_BUSY) status = rrfp_rank_next(rank, -1, &task, nullptr);
+    EXPECT_EQ(status, RRFP_ERR_CLOSED);
   });
-  while (!started) std::this_thread::yield();
-  sleep_ms(2);  // inside the call by now: no call may begin after the destruction
+  // No call may begin after the destruction: waits until the thread is inside of one.
+  rrfp_task task;
+  rrfp_task_init(&task);
+  while (rrfp_rank_next(rank, 0, &task, nullptr) != RRFP_ERR_BUSY) std::this_thread::yield();
   return waiter;
 }
 
