@@ -44,7 +44,7 @@ module Raw
 The name that the loader knows the library by. RRFP.jl opens the file that RRFP_LIBRARY names first;
 the loader then finds that one under this name.
 """
-const library = "librrfp.so.{abi}"
+const soname = "librrfp.so.{abi}"
 '''
 
 
@@ -165,7 +165,7 @@ class Generator:
                 types[k] = "Ptr{UInt8}"
         listed = "(" + "".join(t + ", " for t in types).rstrip() + ")"
         values = "".join(", " + n for n in names)
-        call = f"ccall((:{name}, library), {result}, {listed}{values})"
+        call = f"ccall((:{name}, soname), {result}, {listed}{values})"
         head = f"{name}({', '.join(names)}) ="
         lines = f"{head} {call}" if len(head) + len(call) < 99 else f"{head}\n    {call}"
         return [_wrap(line) for line in lines.split("\n")]

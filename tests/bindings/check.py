@@ -68,14 +68,14 @@ class Tree:
         libraries = [path.parent for path in prefix.glob("lib/**/librrfp.so")]
         if len(libraries) != 1:
             raise Failed(f"expected one librrfp.so below {prefix}/lib, found {len(libraries)}")
-        self.library = libraries[0]
+        self.libdir = libraries[0]
         packages = [path.parent for path in prefix.glob("**/python3*/*-packages/rrfp")]
         self.environment = {
             name: value for name, value in os.environ.items()
             if not name.startswith(("RRFP_", "PYTHON", "RUST", "JULIA", "PKG_CONFIG", "MALLOC_", "LD_"))}
         self.environment.update(
-            PKG_CONFIG_PATH=str(self.library / "pkgconfig"),
-            LD_LIBRARY_PATH=str(self.library),
+            PKG_CONFIG_PATH=str(self.libdir / "pkgconfig"),
+            LD_LIBRARY_PATH=str(self.libdir),
             PYTHONPATH=os.pathsep.join(map(str, packages)),
             PYTHONDONTWRITEBYTECODE="1",
             CARGO_TARGET_DIR=str(self.work / "cargo"),
@@ -105,7 +105,7 @@ class Tree:
             raise Skipped(f"there is no Julia: {str(failed).splitlines()[-1]}") from failed
         paths = [folder] if folder else []
         return ["julia", "--startup-file=no"], {
-            "LD_LIBRARY_PATH": os.pathsep.join([*paths, str(self.library)]),
+            "LD_LIBRARY_PATH": os.pathsep.join([*paths, str(self.libdir)]),
             "JULIA_LOAD_PATH": f"{ROOT / 'bindings/julia'}{os.pathsep}@stdlib",
             "JULIA_DEPOT_PATH": str(self.work / "julia")}
 

@@ -70,15 +70,15 @@ function open_library()
     flags = Libdl.RTLD_NOW | Libdl.RTLD_LOCAL
     path = get(ENV, "RRFP_LIBRARY", "")
     isempty(path) || Libdl.dlopen(path, flags)
-    handle = Libdl.dlopen(Raw.library, flags; throw_error = false)
-    handle === nothing && error("cannot load $(Raw.library): set RRFP_LIBRARY to the path of the " *
+    handle = Libdl.dlopen(Raw.soname, flags; throw_error = false)
+    handle === nothing && error("cannot load $(Raw.soname): set RRFP_LIBRARY to the path of the " *
                                 "library, or LD_LIBRARY_PATH to its folder")
     return nothing
 end
 
 function check_abi()
     abi = Raw.rrfp_abi_version()
-    abi == Raw.RRFP_ABI_VERSION || error("$(Raw.library) has ABI $abi, and RRFP.jl is made for " *
+    abi == Raw.RRFP_ABI_VERSION || error("$(Raw.soname) has ABI $abi, and RRFP.jl is made for " *
                                          "$(Raw.RRFP_ABI_VERSION)")
     resize_errors!()
     return nothing

@@ -8,7 +8,7 @@ module Raw
 The name that the loader knows the library by. RRFP.jl opens the file that RRFP_LIBRARY names first;
 the loader then finds that one under this name.
 """
-const library = "librrfp.so.0"
+const soname = "librrfp.so.0"
 
 const RRFP_VERSION_MAJOR = Int32(0)
 const RRFP_VERSION_MINOR = Int32(1)
@@ -559,330 +559,328 @@ mutable struct rrfp_stress_report
     rrfp_stress_report() = (value = new(); rrfp_stress_report_init(value); value)
 end
 
-rrfp_version() = ccall((:rrfp_version, library), UInt32, ())
-rrfp_abi_version() = ccall((:rrfp_abi_version, library), UInt32, ())
-rrfp_status_name(status) = ccall((:rrfp_status_name, library), Cstring, (rrfp_status,), status)
+rrfp_version() = ccall((:rrfp_version, soname), UInt32, ())
+rrfp_abi_version() = ccall((:rrfp_abi_version, soname), UInt32, ())
+rrfp_status_name(status) = ccall((:rrfp_status_name, soname), Cstring, (rrfp_status,), status)
 rrfp_stage_options_init(options) =
-    ccall((:rrfp_stage_options_init, library), Cvoid, (Ref{rrfp_stage_options},), options)
+    ccall((:rrfp_stage_options_init, soname), Cvoid, (Ref{rrfp_stage_options},), options)
 rrfp_graph_create(ranks, out, error) =
-    ccall((:rrfp_graph_create, library), rrfp_status, (Int32, Ptr{Ptr{rrfp_graph}},
+    ccall((:rrfp_graph_create, soname), rrfp_status, (Int32, Ptr{Ptr{rrfp_graph}},
           Ref{rrfp_error},), ranks, out, error)
-rrfp_graph_destroy(graph) = ccall((:rrfp_graph_destroy, library), Cvoid, (Ptr{rrfp_graph},), graph)
+rrfp_graph_destroy(graph) = ccall((:rrfp_graph_destroy, soname), Cvoid, (Ptr{rrfp_graph},), graph)
 rrfp_graph_add_stage(graph, options, out_stage, error) =
-    ccall((:rrfp_graph_add_stage, library), rrfp_status, (Ptr{rrfp_graph}, Ref{rrfp_stage_options},
+    ccall((:rrfp_graph_add_stage, soname), rrfp_status, (Ptr{rrfp_graph}, Ref{rrfp_stage_options},
           Ptr{Int32}, Ref{rrfp_error},), graph, options, out_stage, error)
 rrfp_graph_add_edge(graph, from, to, flags, out_edge, error) =
-    ccall((:rrfp_graph_add_edge, library), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32,
+    ccall((:rrfp_graph_add_edge, soname), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32,
           rrfp_edge_flags, Ptr{Int32}, Ref{rrfp_error},), graph, from, to, flags, out_edge, error)
 rrfp_graph_declare_tensor(graph, edge, dtype, ndim, shape, flags, error) =
-    ccall((:rrfp_graph_declare_tensor, library), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32,
-          Int32, Ptr{Int64}, UInt32, Ref{rrfp_error},), graph, edge, dtype, ndim, shape, flags,
-          error)
+    ccall((:rrfp_graph_declare_tensor, soname), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32, Int32,
+          Ptr{Int64}, UInt32, Ref{rrfp_error},), graph, edge, dtype, ndim, shape, flags, error)
 rrfp_graph_place(graph, placement, error) =
-    ccall((:rrfp_graph_place, library), rrfp_status, (Ptr{rrfp_graph}, rrfp_placement,
+    ccall((:rrfp_graph_place, soname), rrfp_status, (Ptr{rrfp_graph}, rrfp_placement,
           Ref{rrfp_error},), graph, placement, error)
 rrfp_graph_place_stage(graph, stage, rank, error) =
-    ccall((:rrfp_graph_place_stage, library), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32,
+    ccall((:rrfp_graph_place_stage, soname), rrfp_status, (Ptr{rrfp_graph}, Int32, Int32,
           Ref{rrfp_error},), graph, stage, rank, error)
 rrfp_graph_check(graph, error) =
-    ccall((:rrfp_graph_check, library), rrfp_status, (Ptr{rrfp_graph}, Ref{rrfp_error},), graph,
+    ccall((:rrfp_graph_check, soname), rrfp_status, (Ptr{rrfp_graph}, Ref{rrfp_error},), graph,
           error)
 rrfp_hint_create(name, out, error) =
-    ccall((:rrfp_hint_create, library), rrfp_status, (Cstring, Ptr{Ptr{rrfp_hint}},
+    ccall((:rrfp_hint_create, soname), rrfp_status, (Cstring, Ptr{Ptr{rrfp_hint}},
           Ref{rrfp_error},), name, out, error)
 rrfp_hint_create_from_tasks(ranks, tasks, count, out, error) =
-    ccall((:rrfp_hint_create_from_tasks, library), rrfp_status, (Int32, Ptr{rrfp_hint_task},
+    ccall((:rrfp_hint_create_from_tasks, soname), rrfp_status, (Int32, Ptr{rrfp_hint_task},
           Csize_t, Ptr{Ptr{rrfp_hint}}, Ref{rrfp_error},), ranks, tasks, count, out, error)
 rrfp_hint_create_from_priorities(tasks, count, out, error) =
-    ccall((:rrfp_hint_create_from_priorities, library), rrfp_status, (Ptr{rrfp_hint_task}, Csize_t,
+    ccall((:rrfp_hint_create_from_priorities, soname), rrfp_status, (Ptr{rrfp_hint_task}, Csize_t,
           Ptr{Ptr{rrfp_hint}}, Ref{rrfp_error},), tasks, count, out, error)
 rrfp_hint_create_from_text(text, length, out, error) =
-    ccall((:rrfp_hint_create_from_text, library), rrfp_status, (Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_hint_create_from_text, soname), rrfp_status, (Ptr{UInt8}, Csize_t,
           Ptr{Ptr{rrfp_hint}}, Ref{rrfp_error},), text, length, out, error)
-rrfp_hint_destroy(hint) = ccall((:rrfp_hint_destroy, library), Cvoid, (Ptr{rrfp_hint},), hint)
+rrfp_hint_destroy(hint) = ccall((:rrfp_hint_destroy, soname), Cvoid, (Ptr{rrfp_hint},), hint)
 rrfp_hint_note(hint, buffer, capacity, out_size, error) =
-    ccall((:rrfp_hint_note, library), rrfp_status, (Ptr{rrfp_hint}, Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_hint_note, soname), rrfp_status, (Ptr{rrfp_hint}, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), hint, buffer, capacity, out_size, error)
 rrfp_hint_info_init(info) =
-    ccall((:rrfp_hint_info_init, library), Cvoid, (Ref{rrfp_hint_info},), info)
+    ccall((:rrfp_hint_info_init, soname), Cvoid, (Ref{rrfp_hint_info},), info)
 rrfp_hint_get_info(hint, out, error) =
-    ccall((:rrfp_hint_get_info, library), rrfp_status, (Ptr{rrfp_hint}, Ref{rrfp_hint_info},
+    ccall((:rrfp_hint_get_info, soname), rrfp_status, (Ptr{rrfp_hint}, Ref{rrfp_hint_info},
           Ref{rrfp_error},), hint, out, error)
 rrfp_hint_to_text(hint, graph, microbatches, buffer, capacity, out_size, error) =
-    ccall((:rrfp_hint_to_text, library), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
+    ccall((:rrfp_hint_to_text, soname), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
           Ptr{UInt8}, Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), hint, graph, microbatches, buffer,
           capacity, out_size, error)
 rrfp_hint_lower(hint, graph, microbatches, flags, buffer, capacity, out_size, error) =
-    ccall((:rrfp_hint_lower, library), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
+    ccall((:rrfp_hint_lower, soname), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
           rrfp_lower_flags, Ptr{UInt8}, Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), hint, graph,
           microbatches, flags, buffer, capacity, out_size, error)
 rrfp_hint_layout(name, out_placement, out_chunks, out_streams, error) =
-    ccall((:rrfp_hint_layout, library), rrfp_status, (Cstring, Ptr{Int32}, Ptr{Int32}, Ptr{Int32},
+    ccall((:rrfp_hint_layout, soname), rrfp_status, (Cstring, Ptr{Int32}, Ptr{Int32}, Ptr{Int32},
           Ref{rrfp_error},), name, out_placement, out_chunks, out_streams, error)
 rrfp_hint_write_trace(hint, graph, microbatches, path, error) =
-    ccall((:rrfp_hint_write_trace, library), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
+    ccall((:rrfp_hint_write_trace, soname), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
           Cstring, Ref{rrfp_error},), hint, graph, microbatches, path, error)
 rrfp_hint_check(hint, graph, microbatches, order, error) =
-    ccall((:rrfp_hint_check, library), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
+    ccall((:rrfp_hint_check, soname), rrfp_status, (Ptr{rrfp_hint}, Ptr{rrfp_graph}, Int32,
           rrfp_order, Ref{rrfp_error},), hint, graph, microbatches, order, error)
 rrfp_graph_place_by_hint(graph, hint, error) =
-    ccall((:rrfp_graph_place_by_hint, library), rrfp_status, (Ptr{rrfp_graph}, Ptr{rrfp_hint},
+    ccall((:rrfp_graph_place_by_hint, soname), rrfp_status, (Ptr{rrfp_graph}, Ptr{rrfp_hint},
           Ref{rrfp_error},), graph, hint, error)
 rrfp_pipeline_options_init(options) =
-    ccall((:rrfp_pipeline_options_init, library), Cvoid, (Ref{rrfp_pipeline_options},), options)
+    ccall((:rrfp_pipeline_options_init, soname), Cvoid, (Ref{rrfp_pipeline_options},), options)
 rrfp_pipeline_create(graph, options, out, error) =
-    ccall((:rrfp_pipeline_create, library), rrfp_status, (Ptr{rrfp_graph},
+    ccall((:rrfp_pipeline_create, soname), rrfp_status, (Ptr{rrfp_graph},
           Ref{rrfp_pipeline_options}, Ptr{Ptr{rrfp_pipeline}}, Ref{rrfp_error},), graph, options,
           out, error)
 rrfp_pipeline_destroy(pipeline) =
-    ccall((:rrfp_pipeline_destroy, library), Cvoid, (Ptr{rrfp_pipeline},), pipeline)
+    ccall((:rrfp_pipeline_destroy, soname), Cvoid, (Ptr{rrfp_pipeline},), pipeline)
 rrfp_pipeline_cancel(pipeline, reason, error) =
-    ccall((:rrfp_pipeline_cancel, library), rrfp_status, (Ptr{rrfp_pipeline}, Cstring,
+    ccall((:rrfp_pipeline_cancel, soname), rrfp_status, (Ptr{rrfp_pipeline}, Cstring,
           Ref{rrfp_error},), pipeline, reason, error)
 rrfp_pipeline_reset(pipeline, error) =
-    ccall((:rrfp_pipeline_reset, library), rrfp_status, (Ptr{rrfp_pipeline}, Ref{rrfp_error},),
+    ccall((:rrfp_pipeline_reset, soname), rrfp_status, (Ptr{rrfp_pipeline}, Ref{rrfp_error},),
           pipeline, error)
 rrfp_pipeline_write_trace(pipeline, path, error) =
-    ccall((:rrfp_pipeline_write_trace, library), rrfp_status, (Ptr{rrfp_pipeline}, Cstring,
+    ccall((:rrfp_pipeline_write_trace, soname), rrfp_status, (Ptr{rrfp_pipeline}, Cstring,
           Ref{rrfp_error},), pipeline, path, error)
 rrfp_pipeline_report(pipeline, buffer, capacity, out_size, error) =
-    ccall((:rrfp_pipeline_report, library), rrfp_status, (Ptr{rrfp_pipeline}, Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_pipeline_report, soname), rrfp_status, (Ptr{rrfp_pipeline}, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), pipeline, buffer, capacity, out_size, error)
 rrfp_rank_create(pipeline, rank, out, error) =
-    ccall((:rrfp_rank_create, library), rrfp_status, (Ptr{rrfp_pipeline}, Int32,
+    ccall((:rrfp_rank_create, soname), rrfp_status, (Ptr{rrfp_pipeline}, Int32,
           Ptr{Ptr{rrfp_rank}}, Ref{rrfp_error},), pipeline, rank, out, error)
-rrfp_rank_destroy(rank) = ccall((:rrfp_rank_destroy, library), Cvoid, (Ptr{rrfp_rank},), rank)
+rrfp_rank_destroy(rank) = ccall((:rrfp_rank_destroy, soname), Cvoid, (Ptr{rrfp_rank},), rank)
 rrfp_step_options_init(options) =
-    ccall((:rrfp_step_options_init, library), Cvoid, (Ref{rrfp_step_options},), options)
+    ccall((:rrfp_step_options_init, soname), Cvoid, (Ref{rrfp_step_options},), options)
 rrfp_rank_begin_step(rank, options, error) =
-    ccall((:rrfp_rank_begin_step, library), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_step_options},
+    ccall((:rrfp_rank_begin_step, soname), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_step_options},
           Ref{rrfp_error},), rank, options, error)
-rrfp_task_init(task) = ccall((:rrfp_task_init, library), Cvoid, (Ref{rrfp_task},), task)
+rrfp_task_init(task) = ccall((:rrfp_task_init, soname), Cvoid, (Ref{rrfp_task},), task)
 rrfp_rank_next(rank, timeout_us, out, error) =
-    ccall((:rrfp_rank_next, library), rrfp_status, (Ptr{rrfp_rank}, Int64, Ref{rrfp_task},
+    ccall((:rrfp_rank_next, soname), rrfp_status, (Ptr{rrfp_rank}, Int64, Ref{rrfp_task},
           Ref{rrfp_error},), rank, timeout_us, out, error)
 rrfp_rank_wake(rank, error) =
-    ccall((:rrfp_rank_wake, library), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_error},), rank, error)
+    ccall((:rrfp_rank_wake, soname), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_error},), rank, error)
 rrfp_rank_input(rank, ticket, edge, tensors, capacity, out_count, out_opaque, error) =
-    ccall((:rrfp_rank_input, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32,
+    ccall((:rrfp_rank_input, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32,
           Ptr{rrfp_tensor}, Csize_t, Ptr{Csize_t}, Ptr{Ptr{Cvoid}}, Ref{rrfp_error},), rank,
           ticket, edge, tensors, capacity, out_count, out_opaque, error)
 rrfp_rank_alloc(rank, ticket, dtype, ndim, shape, out, error) =
-    ccall((:rrfp_rank_alloc, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, rrfp_dtype, Int32,
+    ccall((:rrfp_rank_alloc, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, rrfp_dtype, Int32,
           Ptr{Int64}, Ptr{rrfp_tensor}, Ref{rrfp_error},), rank, ticket, dtype, ndim, shape, out,
           error)
 rrfp_rank_wrap(rank, ticket, data, bytes, release, user_data, out, error) =
-    ccall((:rrfp_rank_wrap, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Ptr{Cvoid}, Csize_t,
+    ccall((:rrfp_rank_wrap, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Ptr{Cvoid}, Csize_t,
           Ptr{Cvoid}, Ptr{Cvoid}, Ptr{Ptr{rrfp_buffer}}, Ref{rrfp_error},), rank, ticket, data,
           bytes, release, user_data, out, error)
 rrfp_buffer_retain(buffer) =
-    ccall((:rrfp_buffer_retain, library), Cvoid, (Ptr{rrfp_buffer},), buffer)
+    ccall((:rrfp_buffer_retain, soname), Cvoid, (Ptr{rrfp_buffer},), buffer)
 rrfp_buffer_release(buffer) =
-    ccall((:rrfp_buffer_release, library), Cvoid, (Ptr{rrfp_buffer},), buffer)
+    ccall((:rrfp_buffer_release, soname), Cvoid, (Ptr{rrfp_buffer},), buffer)
 rrfp_rank_put(rank, ticket, edge, tensors, count, opaque, error) =
-    ccall((:rrfp_rank_put, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32, Ptr{rrfp_tensor},
+    ccall((:rrfp_rank_put, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32, Ptr{rrfp_tensor},
           Csize_t, Ptr{Cvoid}, Ref{rrfp_error},), rank, ticket, edge, tensors, count, opaque, error)
 rrfp_rank_output_wanted(rank, ticket, edge, error) =
-    ccall((:rrfp_rank_output_wanted, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32,
+    ccall((:rrfp_rank_output_wanted, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32,
           Ref{rrfp_error},), rank, ticket, edge, error)
 rrfp_tensor_from_dlpack(managed, out, error) =
-    ccall((:rrfp_tensor_from_dlpack, library), rrfp_status, (Ptr{DLManagedTensor},
-          Ptr{rrfp_tensor}, Ref{rrfp_error},), managed, out, error)
+    ccall((:rrfp_tensor_from_dlpack, soname), rrfp_status, (Ptr{DLManagedTensor}, Ptr{rrfp_tensor},
+          Ref{rrfp_error},), managed, out, error)
 rrfp_rank_wrap_dlpack(rank, ticket, managed, out, error) =
-    ccall((:rrfp_rank_wrap_dlpack, library), rrfp_status, (Ptr{rrfp_rank}, UInt64,
+    ccall((:rrfp_rank_wrap_dlpack, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64,
           Ptr{DLManagedTensor}, Ptr{rrfp_tensor}, Ref{rrfp_error},), rank, ticket, managed, out,
           error)
 rrfp_tensor_to_dlpack(tensor, out, error) =
-    ccall((:rrfp_tensor_to_dlpack, library), rrfp_status, (Ptr{rrfp_tensor},
+    ccall((:rrfp_tensor_to_dlpack, soname), rrfp_status, (Ptr{rrfp_tensor},
           Ptr{Ptr{DLManagedTensor}}, Ref{rrfp_error},), tensor, out, error)
 rrfp_rank_done(rank, ticket, out_events, error) =
-    ccall((:rrfp_rank_done, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Ptr{rrfp_events},
+    ccall((:rrfp_rank_done, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Ptr{rrfp_events},
           Ref{rrfp_error},), rank, ticket, out_events, error)
 rrfp_rank_fail(rank, ticket, code, text, error) =
-    ccall((:rrfp_rank_fail, library), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32, Cstring,
+    ccall((:rrfp_rank_fail, soname), rrfp_status, (Ptr{rrfp_rank}, UInt64, Int32, Cstring,
           Ref{rrfp_error},), rank, ticket, code, text, error)
 rrfp_step_report_init(report) =
-    ccall((:rrfp_step_report_init, library), Cvoid, (Ref{rrfp_step_report},), report)
+    ccall((:rrfp_step_report_init, soname), Cvoid, (Ref{rrfp_step_report},), report)
 rrfp_rank_end_step(rank, out, error) =
-    ccall((:rrfp_rank_end_step, library), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_step_report},
+    ccall((:rrfp_rank_end_step, soname), rrfp_status, (Ptr{rrfp_rank}, Ref{rrfp_step_report},
           Ref{rrfp_error},), rank, out, error)
 rrfp_model_create(out, error) =
-    ccall((:rrfp_model_create, library), rrfp_status, (Ptr{Ptr{rrfp_model}}, Ref{rrfp_error},),
-          out, error)
-rrfp_model_destroy(model) = ccall((:rrfp_model_destroy, library), Cvoid, (Ptr{rrfp_model},), model)
+    ccall((:rrfp_model_create, soname), rrfp_status, (Ptr{Ptr{rrfp_model}}, Ref{rrfp_error},), out,
+          error)
+rrfp_model_destroy(model) = ccall((:rrfp_model_destroy, soname), Cvoid, (Ptr{rrfp_model},), model)
 rrfp_model_begin_block(model, name, flags, out_block, error) =
-    ccall((:rrfp_model_begin_block, library), rrfp_status, (Ptr{rrfp_model}, Cstring,
+    ccall((:rrfp_model_begin_block, soname), rrfp_status, (Ptr{rrfp_model}, Cstring,
           rrfp_block_flags, Ptr{Int32}, Ref{rrfp_error},), model, name, flags, out_block, error)
 rrfp_model_add_input(model, name, dtype, ndim, shape, out_value, error) =
-    ccall((:rrfp_model_add_input, library), rrfp_status, (Ptr{rrfp_model}, Cstring, rrfp_dtype,
+    ccall((:rrfp_model_add_input, soname), rrfp_status, (Ptr{rrfp_model}, Cstring, rrfp_dtype,
           Int32, Ptr{Int64}, Ptr{Int32}, Ref{rrfp_error},), model, name, dtype, ndim, shape,
           out_value, error)
 rrfp_parameter_options_init(options) =
-    ccall((:rrfp_parameter_options_init, library), Cvoid, (Ref{rrfp_parameter_options},), options)
+    ccall((:rrfp_parameter_options_init, soname), Cvoid, (Ref{rrfp_parameter_options},), options)
 rrfp_model_add_parameter(model, options, out_parameter, error) =
-    ccall((:rrfp_model_add_parameter, library), rrfp_status, (Ptr{rrfp_model},
+    ccall((:rrfp_model_add_parameter, soname), rrfp_status, (Ptr{rrfp_model},
           Ref{rrfp_parameter_options}, Ptr{Int32}, Ref{rrfp_error},), model, options,
           out_parameter, error)
 rrfp_operation_init(operation) =
-    ccall((:rrfp_operation_init, library), Cvoid, (Ref{rrfp_operation},), operation)
+    ccall((:rrfp_operation_init, soname), Cvoid, (Ref{rrfp_operation},), operation)
 rrfp_model_add_operation(model, operation, out_value, error) =
-    ccall((:rrfp_model_add_operation, library), rrfp_status, (Ptr{rrfp_model}, Ref{rrfp_operation},
+    ccall((:rrfp_model_add_operation, soname), rrfp_status, (Ptr{rrfp_model}, Ref{rrfp_operation},
           Ptr{Int32}, Ref{rrfp_error},), model, operation, out_value, error)
 rrfp_model_set_loss(model, value, error) =
-    ccall((:rrfp_model_set_loss, library), rrfp_status, (Ptr{rrfp_model}, Int32, Ref{rrfp_error},),
+    ccall((:rrfp_model_set_loss, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ref{rrfp_error},),
           model, value, error)
 rrfp_model_set_output(model, value, error) =
-    ccall((:rrfp_model_set_output, library), rrfp_status, (Ptr{rrfp_model}, Int32,
+    ccall((:rrfp_model_set_output, soname), rrfp_status, (Ptr{rrfp_model}, Int32,
           Ref{rrfp_error},), model, value, error)
 rrfp_gpt_options_init(options) =
-    ccall((:rrfp_gpt_options_init, library), Cvoid, (Ref{rrfp_gpt_options},), options)
+    ccall((:rrfp_gpt_options_init, soname), Cvoid, (Ref{rrfp_gpt_options},), options)
 rrfp_model_create_gpt(options, out, error) =
-    ccall((:rrfp_model_create_gpt, library), rrfp_status, (Ref{rrfp_gpt_options},
+    ccall((:rrfp_model_create_gpt, soname), rrfp_status, (Ref{rrfp_gpt_options},
           Ptr{Ptr{rrfp_model}}, Ref{rrfp_error},), options, out, error)
 rrfp_model_create_from_checkpoint(path, out, error) =
-    ccall((:rrfp_model_create_from_checkpoint, library), rrfp_status, (Cstring,
+    ccall((:rrfp_model_create_from_checkpoint, soname), rrfp_status, (Cstring,
           Ptr{Ptr{rrfp_model}}, Ref{rrfp_error},), path, out, error)
 rrfp_model_info_init(info) =
-    ccall((:rrfp_model_info_init, library), Cvoid, (Ref{rrfp_model_info},), info)
+    ccall((:rrfp_model_info_init, soname), Cvoid, (Ref{rrfp_model_info},), info)
 rrfp_model_get_info(model, out, error) =
-    ccall((:rrfp_model_get_info, library), rrfp_status, (Ptr{rrfp_model}, Ref{rrfp_model_info},
+    ccall((:rrfp_model_get_info, soname), rrfp_status, (Ptr{rrfp_model}, Ref{rrfp_model_info},
           Ref{rrfp_error},), model, out, error)
 rrfp_model_value_shape(model, value, out_ndim, shape, error) =
-    ccall((:rrfp_model_value_shape, library), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int32},
+    ccall((:rrfp_model_value_shape, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int32},
           Ptr{Int64}, Ref{rrfp_error},), model, value, out_ndim, shape, error)
 rrfp_model_parameter_name(model, parameter, buffer, capacity, out_size, error) =
-    ccall((:rrfp_model_parameter_name, library), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{UInt8},
+    ccall((:rrfp_model_parameter_name, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{UInt8},
           Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), model, parameter, buffer, capacity, out_size,
           error)
 rrfp_model_parameter_shape(model, parameter, out_ndim, shape, error) =
-    ccall((:rrfp_model_parameter_shape, library), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int32},
+    ccall((:rrfp_model_parameter_shape, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int32},
           Ptr{Int64}, Ref{rrfp_error},), model, parameter, out_ndim, shape, error)
 rrfp_model_describe(model, buffer, capacity, out_size, error) =
-    ccall((:rrfp_model_describe, library), rrfp_status, (Ptr{rrfp_model}, Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_model_describe, soname), rrfp_status, (Ptr{rrfp_model}, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), model, buffer, capacity, out_size, error)
 rrfp_model_measure(model, inputs, block_ns, error) =
-    ccall((:rrfp_model_measure, library), rrfp_status, (Ptr{rrfp_model}, Ptr{rrfp_tensor},
+    ccall((:rrfp_model_measure, soname), rrfp_status, (Ptr{rrfp_model}, Ptr{rrfp_tensor},
           Ptr{Int64}, Ref{rrfp_error},), model, inputs, block_ns, error)
 rrfp_model_partition(model, stages, block_costs, first_blocks, error) =
-    ccall((:rrfp_model_partition, library), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int64},
+    ccall((:rrfp_model_partition, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int64},
           Ptr{Int32}, Ref{rrfp_error},), model, stages, block_costs, first_blocks, error)
 rrfp_trainer_options_init(options) =
-    ccall((:rrfp_trainer_options_init, library), Cvoid, (Ref{rrfp_trainer_options},), options)
+    ccall((:rrfp_trainer_options_init, soname), Cvoid, (Ref{rrfp_trainer_options},), options)
 rrfp_trainer_create(model, options, out, error) =
-    ccall((:rrfp_trainer_create, library), rrfp_status, (Ptr{rrfp_model},
-          Ref{rrfp_trainer_options}, Ptr{Ptr{rrfp_trainer}}, Ref{rrfp_error},), model, options,
-          out, error)
+    ccall((:rrfp_trainer_create, soname), rrfp_status, (Ptr{rrfp_model}, Ref{rrfp_trainer_options},
+          Ptr{Ptr{rrfp_trainer}}, Ref{rrfp_error},), model, options, out, error)
 rrfp_trainer_destroy(trainer) =
-    ccall((:rrfp_trainer_destroy, library), Cvoid, (Ptr{rrfp_trainer},), trainer)
-rrfp_batch_init(batch) = ccall((:rrfp_batch_init, library), Cvoid, (Ref{rrfp_batch},), batch)
+    ccall((:rrfp_trainer_destroy, soname), Cvoid, (Ptr{rrfp_trainer},), trainer)
+rrfp_batch_init(batch) = ccall((:rrfp_batch_init, soname), Cvoid, (Ref{rrfp_batch},), batch)
 rrfp_train_report_init(report) =
-    ccall((:rrfp_train_report_init, library), Cvoid, (Ref{rrfp_train_report},), report)
+    ccall((:rrfp_train_report_init, soname), Cvoid, (Ref{rrfp_train_report},), report)
 rrfp_trainer_step(trainer, batch, out, error) =
-    ccall((:rrfp_trainer_step, library), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_batch},
+    ccall((:rrfp_trainer_step, soname), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_batch},
           Ref{rrfp_train_report}, Ref{rrfp_error},), trainer, batch, out, error)
 rrfp_trainer_evaluate(trainer, batch, out, error) =
-    ccall((:rrfp_trainer_evaluate, library), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_batch},
+    ccall((:rrfp_trainer_evaluate, soname), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_batch},
           Ref{rrfp_train_report}, Ref{rrfp_error},), trainer, batch, out, error)
 rrfp_trainer_cancel(trainer, error) =
-    ccall((:rrfp_trainer_cancel, library), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_error},),
+    ccall((:rrfp_trainer_cancel, soname), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_error},),
           trainer, error)
 rrfp_trainer_info_init(info) =
-    ccall((:rrfp_trainer_info_init, library), Cvoid, (Ref{rrfp_trainer_info},), info)
+    ccall((:rrfp_trainer_info_init, soname), Cvoid, (Ref{rrfp_trainer_info},), info)
 rrfp_trainer_get_info(trainer, out, error) =
-    ccall((:rrfp_trainer_get_info, library), rrfp_status, (Ptr{rrfp_trainer},
+    ccall((:rrfp_trainer_get_info, soname), rrfp_status, (Ptr{rrfp_trainer},
           Ref{rrfp_trainer_info}, Ref{rrfp_error},), trainer, out, error)
 rrfp_trainer_rank_report(trainer, rank, out, error) =
-    ccall((:rrfp_trainer_rank_report, library), rrfp_status, (Ptr{rrfp_trainer}, Int32,
+    ccall((:rrfp_trainer_rank_report, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32,
           Ref{rrfp_step_report}, Ref{rrfp_error},), trainer, rank, out, error)
 rrfp_trainer_first_blocks(trainer, first_blocks, error) =
-    ccall((:rrfp_trainer_first_blocks, library), rrfp_status, (Ptr{rrfp_trainer}, Ptr{Int32},
+    ccall((:rrfp_trainer_first_blocks, soname), rrfp_status, (Ptr{rrfp_trainer}, Ptr{Int32},
           Ref{rrfp_error},), trainer, first_blocks, error)
 rrfp_trainer_read(trainer, parameter, slot, data, count, error) =
-    ccall((:rrfp_trainer_read, library), rrfp_status, (Ptr{rrfp_trainer}, Int32, rrfp_slot,
+    ccall((:rrfp_trainer_read, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32, rrfp_slot,
           Ptr{Cfloat}, Csize_t, Ref{rrfp_error},), trainer, parameter, slot, data, count, error)
 rrfp_trainer_write(trainer, parameter, slot, data, count, error) =
-    ccall((:rrfp_trainer_write, library), rrfp_status, (Ptr{rrfp_trainer}, Int32, rrfp_slot,
+    ccall((:rrfp_trainer_write, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32, rrfp_slot,
           Ptr{Cfloat}, Csize_t, Ref{rrfp_error},), trainer, parameter, slot, data, count, error)
 rrfp_trainer_weights_sha256(trainer, buffer, capacity, out_size, error) =
-    ccall((:rrfp_trainer_weights_sha256, library), rrfp_status, (Ptr{rrfp_trainer}, Ptr{UInt8},
+    ccall((:rrfp_trainer_weights_sha256, soname), rrfp_status, (Ptr{rrfp_trainer}, Ptr{UInt8},
           Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), trainer, buffer, capacity, out_size, error)
 rrfp_trainer_describe_hint(trainer, buffer, capacity, out_size, error) =
-    ccall((:rrfp_trainer_describe_hint, library), rrfp_status, (Ptr{rrfp_trainer}, Ptr{UInt8},
+    ccall((:rrfp_trainer_describe_hint, soname), rrfp_status, (Ptr{rrfp_trainer}, Ptr{UInt8},
           Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), trainer, buffer, capacity, out_size, error)
 rrfp_trainer_write_trace(trainer, path, error) =
-    ccall((:rrfp_trainer_write_trace, library), rrfp_status, (Ptr{rrfp_trainer}, Cstring,
+    ccall((:rrfp_trainer_write_trace, soname), rrfp_status, (Ptr{rrfp_trainer}, Cstring,
           Ref{rrfp_error},), trainer, path, error)
 rrfp_save_options_init(options) =
-    ccall((:rrfp_save_options_init, library), Cvoid, (Ref{rrfp_save_options},), options)
+    ccall((:rrfp_save_options_init, soname), Cvoid, (Ref{rrfp_save_options},), options)
 rrfp_trainer_save(trainer, options, error) =
-    ccall((:rrfp_trainer_save, library), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_save_options},
+    ccall((:rrfp_trainer_save, soname), rrfp_status, (Ptr{rrfp_trainer}, Ref{rrfp_save_options},
           Ref{rrfp_error},), trainer, options, error)
 rrfp_trainer_load(trainer, path, flags, out_position, error) =
-    ccall((:rrfp_trainer_load, library), rrfp_status, (Ptr{rrfp_trainer}, Cstring, rrfp_load_flags,
+    ccall((:rrfp_trainer_load, soname), rrfp_status, (Ptr{rrfp_trainer}, Cstring, rrfp_load_flags,
           Ptr{UInt64}, Ref{rrfp_error},), trainer, path, flags, out_position, error)
 rrfp_checkpoint_describe(path, buffer, capacity, out_size, error) =
-    ccall((:rrfp_checkpoint_describe, library), rrfp_status, (Cstring, Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_checkpoint_describe, soname), rrfp_status, (Cstring, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), path, buffer, capacity, out_size, error)
 rrfp_data_options_init(options) =
-    ccall((:rrfp_data_options_init, library), Cvoid, (Ref{rrfp_data_options},), options)
+    ccall((:rrfp_data_options_init, soname), Cvoid, (Ref{rrfp_data_options},), options)
 rrfp_data_open(options, out, error) =
-    ccall((:rrfp_data_open, library), rrfp_status, (Ref{rrfp_data_options}, Ptr{Ptr{rrfp_data}},
+    ccall((:rrfp_data_open, soname), rrfp_status, (Ref{rrfp_data_options}, Ptr{Ptr{rrfp_data}},
           Ref{rrfp_error},), options, out, error)
-rrfp_data_destroy(data) = ccall((:rrfp_data_destroy, library), Cvoid, (Ptr{rrfp_data},), data)
+rrfp_data_destroy(data) = ccall((:rrfp_data_destroy, soname), Cvoid, (Ptr{rrfp_data},), data)
 rrfp_data_info_init(info) =
-    ccall((:rrfp_data_info_init, library), Cvoid, (Ref{rrfp_data_info},), info)
+    ccall((:rrfp_data_info_init, soname), Cvoid, (Ref{rrfp_data_info},), info)
 rrfp_data_get_info(data, out, error) =
-    ccall((:rrfp_data_get_info, library), rrfp_status, (Ptr{rrfp_data}, Ref{rrfp_data_info},
+    ccall((:rrfp_data_get_info, soname), rrfp_status, (Ptr{rrfp_data}, Ref{rrfp_data_info},
           Ref{rrfp_error},), data, out, error)
 rrfp_data_read(data, split, position, samples, tokens, targets, error) =
-    ccall((:rrfp_data_read, library), rrfp_status, (Ptr{rrfp_data}, rrfp_split, UInt64, Int32,
+    ccall((:rrfp_data_read, soname), rrfp_status, (Ptr{rrfp_data}, rrfp_split, UInt64, Int32,
           Ptr{Int32}, Ptr{Int32}, Ref{rrfp_error},), data, split, position, samples, tokens,
           targets, error)
 rrfp_sampling_init(sampling) =
-    ccall((:rrfp_sampling_init, library), Cvoid, (Ref{rrfp_sampling},), sampling)
+    ccall((:rrfp_sampling_init, soname), Cvoid, (Ref{rrfp_sampling},), sampling)
 rrfp_generator_create(trainer, context, out, error) =
-    ccall((:rrfp_generator_create, library), rrfp_status, (Ptr{rrfp_trainer}, Int32,
+    ccall((:rrfp_generator_create, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32,
           Ptr{Ptr{rrfp_generator}}, Ref{rrfp_error},), trainer, context, out, error)
 rrfp_generator_destroy(generator) =
-    ccall((:rrfp_generator_destroy, library), Cvoid, (Ptr{rrfp_generator},), generator)
+    ccall((:rrfp_generator_destroy, soname), Cvoid, (Ptr{rrfp_generator},), generator)
 rrfp_generator_start(generator, tokens, count, error) =
-    ccall((:rrfp_generator_start, library), rrfp_status, (Ptr{rrfp_generator}, Ptr{Int32}, Csize_t,
+    ccall((:rrfp_generator_start, soname), rrfp_status, (Ptr{rrfp_generator}, Ptr{Int32}, Csize_t,
           Ref{rrfp_error},), generator, tokens, count, error)
 rrfp_generator_next(generator, sampling, out_token, error) =
-    ccall((:rrfp_generator_next, library), rrfp_status, (Ptr{rrfp_generator}, Ref{rrfp_sampling},
+    ccall((:rrfp_generator_next, soname), rrfp_status, (Ptr{rrfp_generator}, Ref{rrfp_sampling},
           Ptr{Int32}, Ref{rrfp_error},), generator, sampling, out_token, error)
 rrfp_generator_logits(generator, logits, count, error) =
-    ccall((:rrfp_generator_logits, library), rrfp_status, (Ptr{rrfp_generator}, Ptr{Cfloat},
+    ccall((:rrfp_generator_logits, soname), rrfp_status, (Ptr{rrfp_generator}, Ptr{Cfloat},
           Csize_t, Ref{rrfp_error},), generator, logits, count, error)
 rrfp_simulation_options_init(options) =
-    ccall((:rrfp_simulation_options_init, library), Cvoid, (Ref{rrfp_simulation_options},), options)
-rrfp_preset_name(index) = ccall((:rrfp_preset_name, library), Cstring, (Int32,), index)
+    ccall((:rrfp_simulation_options_init, soname), Cvoid, (Ref{rrfp_simulation_options},), options)
+rrfp_preset_name(index) = ccall((:rrfp_preset_name, soname), Cstring, (Int32,), index)
 rrfp_simulation_create(options, out, error) =
-    ccall((:rrfp_simulation_create, library), rrfp_status, (Ref{rrfp_simulation_options},
+    ccall((:rrfp_simulation_create, soname), rrfp_status, (Ref{rrfp_simulation_options},
           Ptr{Ptr{rrfp_simulation}}, Ref{rrfp_error},), options, out, error)
 rrfp_simulation_destroy(simulation) =
-    ccall((:rrfp_simulation_destroy, library), Cvoid, (Ptr{rrfp_simulation},), simulation)
+    ccall((:rrfp_simulation_destroy, soname), Cvoid, (Ptr{rrfp_simulation},), simulation)
 rrfp_simulated_step_init(step) =
-    ccall((:rrfp_simulated_step_init, library), Cvoid, (Ref{rrfp_simulated_step},), step)
+    ccall((:rrfp_simulated_step_init, soname), Cvoid, (Ref{rrfp_simulated_step},), step)
 rrfp_simulation_run(simulation, seed, out, error) =
-    ccall((:rrfp_simulation_run, library), rrfp_status, (Ptr{rrfp_simulation}, UInt64,
+    ccall((:rrfp_simulation_run, soname), rrfp_status, (Ptr{rrfp_simulation}, UInt64,
           Ref{rrfp_simulated_step}, Ref{rrfp_error},), simulation, seed, out, error)
 rrfp_simulation_describe(simulation, buffer, capacity, out_size, error) =
-    ccall((:rrfp_simulation_describe, library), rrfp_status, (Ptr{rrfp_simulation}, Ptr{UInt8},
+    ccall((:rrfp_simulation_describe, soname), rrfp_status, (Ptr{rrfp_simulation}, Ptr{UInt8},
           Csize_t, Ptr{Csize_t}, Ref{rrfp_error},), simulation, buffer, capacity, out_size, error)
 rrfp_simulation_write_trace(simulation, path, error) =
-    ccall((:rrfp_simulation_write_trace, library), rrfp_status, (Ptr{rrfp_simulation}, Cstring,
+    ccall((:rrfp_simulation_write_trace, soname), rrfp_status, (Ptr{rrfp_simulation}, Cstring,
           Ref{rrfp_error},), simulation, path, error)
 rrfp_stress_report_init(report) =
-    ccall((:rrfp_stress_report_init, library), Cvoid, (Ref{rrfp_stress_report},), report)
+    ccall((:rrfp_stress_report_init, soname), Cvoid, (Ref{rrfp_stress_report},), report)
 rrfp_simulation_stress(first_seed, cases, progress, user_data, out, error) =
-    ccall((:rrfp_simulation_stress, library), rrfp_status, (UInt64, Int64, Ptr{Cvoid}, Ptr{Cvoid},
+    ccall((:rrfp_simulation_stress, soname), rrfp_status, (UInt64, Int64, Ptr{Cvoid}, Ptr{Cvoid},
           Ref{rrfp_stress_report}, Ref{rrfp_error},), first_seed, cases, progress, user_data, out,
           error)
 rrfp_trace_draw(trace_path, picture, out_path, error) =
-    ccall((:rrfp_trace_draw, library), rrfp_status, (Cstring, rrfp_picture, Cstring,
+    ccall((:rrfp_trace_draw, soname), rrfp_status, (Cstring, rrfp_picture, Cstring,
           Ref{rrfp_error},), trace_path, picture, out_path, error)
 rrfp_trace_summarize(trace_path, buffer, capacity, out_size, error) =
-    ccall((:rrfp_trace_summarize, library), rrfp_status, (Cstring, Ptr{UInt8}, Csize_t,
+    ccall((:rrfp_trace_summarize, soname), rrfp_status, (Cstring, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), trace_path, buffer, capacity, out_size, error)
 end # module

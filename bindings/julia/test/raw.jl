@@ -32,5 +32,5 @@ end
 @test RRFP.version() >= v"0.1.0"
 # What RRFP_LIBRARY names is what is called, and not another one that the loader may know.
 if haskey(ENV, "RRFP_LIBRARY")
-    @test realpath(RRFP.Libdl.dlpath(Raw.library)) == realpath(ENV["RRFP_LIBRARY"])
+    @test realpath(RRFP.Libdl.dlpath(Raw.soname)) == realpath(ENV["RRFP_LIBRARY"])
 end
