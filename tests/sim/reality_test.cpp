@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The simulator against the real host: the same realisation, tasks that sleep, links that delay.
-// What disturbs the machine only makes the real run longer, so the shortest of a few counts.
+// What disturbs the machine makes a run of a given order longer, so the shortest of a few counts,
+// and it cannot beat the simulation. Where readiness decides, a message that is late by
+// microseconds may also lead to another order, which may be the better one: there both sides have
+// the same room.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +20,7 @@ using core::Order;
 constexpr int kTries = 6;
 constexpr double kTooSlow = 1.05;
 constexpr double kTooFast = 0.98;
+constexpr double kTooFastReady = 0.95;
 
 struct Case {
   const char* preset;
@@ -60,7 +64,7 @@ TEST_P(SimReality, MakespansAgree) {
     best = best == 0 ? ratio : std::min(best, ratio);
   }
   EXPECT_LE(best, kTooSlow) << "real / simulated";
-  EXPECT_GE(best, kTooFast) << "real / simulated";
+  EXPECT_GE(best, c.order == Order::kReady ? kTooFastReady : kTooFast) << "real / simulated";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, SimReality,
