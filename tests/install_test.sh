@@ -33,7 +33,7 @@ check_files() {
   local found expected
   found=$(cd "$prefix" && find . ! -type d ! -path '*/python3*/*-packages/rrfp/*' | sed 's|^\./||' |
     LC_ALL=C sort)
-  expected=$(printf '%s\n' bin/rrfp include/rrfp/{rrfp,simulate,train,version}.h \
+  expected=$(printf '%s\n' bin/rrfp include/rrfp/{multimodal,rrfp,simulate,train,version}.h \
     "$libdir/librrfp.so"{,".$abi",".$version"} "$libdir/pkgconfig/rrfp.pc" | LC_ALL=C sort)
   diff <(echo "$expected") <(echo "$found") || fail "files below $prefix: < expected, > found"
   [ "$(readlink "$prefix/$libdir/librrfp.so")" = "librrfp.so.$abi" ] || fail "librrfp.so is no link"

@@ -11,7 +11,7 @@ import re
 INCLUDE = pathlib.Path(__file__).resolve().parents[2] / "capi/include/rrfp"
 # In the order in which they include each other. The version is a part of rrfp.h.
 PUBLIC = (INCLUDE / "version.h", INCLUDE / "rrfp.h", INCLUDE / "train.h",
-          INCLUDE / "simulate.h")
+          INCLUDE / "simulate.h", INCLUDE / "multimodal.h")
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@
 #include <rrfp/rrfp.h>
 
 /* It includes nothing that the first one has not included. */
+#include <rrfp/multimodal.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
 

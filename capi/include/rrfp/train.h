@@ -47,7 +47,9 @@ RRFP_API rrfp_status rrfp_model_begin_block(rrfp_model *model, const char *name,
 
 /* Adds an input, which every microbatch gives anew.
  *   dtype   RRFP_F32 or RRFP_I32
- *   shape   `ndim` extents (1 .. RRFP_DIMS_MAX); -1 where microbatches may differ */
+ *   shape   `ndim` extents (1 .. RRFP_DIMS_MAX); -1 where microbatches may differ
+ * An extent may be 0: a microbatch without pictures has [0, ..] of them. A stage takes no part in a
+ * microbatch for which all its values, and all that enter it from other stages, are empty. */
 RRFP_API rrfp_status rrfp_model_add_input(rrfp_model *model, const char *name, rrfp_dtype dtype,
                                           int32_t ndim, const int64_t *shape, int32_t *out_value,
                                           rrfp_error *error);
@@ -82,10 +84,12 @@ RRFP_API rrfp_status rrfp_model_add_parameter(rrfp_model *model,
 
 /* Operations. "rows" are all axes but the last; d is the last extent. */
 typedef int32_t rrfp_op;
-#define RRFP_OP_LINEAR 1     /* x [.., in] -> [.., out]. Parameters W [out, in], b [out] or none */
-#define RRFP_OP_EMBEDDING 2  /* i32 ids [..] -> [.., d]. Parameter [vocabulary, d] */
-#define RRFP_OP_POSITIONS 3  /* x [.., T, d] + table[0 .. T-1]. Parameter [at least T, d] */
-#define RRFP_OP_ROTARY 4     /* x [.., T, d]: turns the first `heads` heads of `head_dim`; `base` */
+#define RRFP_OP_LINEAR 1    /* x [.., in] -> [.., out]. Parameters W [out, in], b [out] or none */
+#define RRFP_OP_EMBEDDING 2 /* i32 ids [..] -> [.., d]. Parameter [vocabulary, d] */
+#define RRFP_OP_POSITIONS 3 /* x [.., T, d] + table[0 .. T-1]. Parameter [at least T, d] */
+#define RRFP_OP_ROTARY \
+  4                          /* x [.., T, d]: turns the first `heads` heads of `head_dim`; `base`.
+                                Perhaps i32 positions [.., T]; else 0 .. T-1 */
 #define RRFP_OP_LAYER_NORM 5 /* parameters gamma [d], beta [d] or none; `epsilon` */
 #define RRFP_OP_RMS_NORM 6   /* parameter gamma [d]; `epsilon` */
 #define RRFP_OP_GELU 7       /* the tanh form */
@@ -101,10 +105,19 @@ typedef int32_t rrfp_op;
 #define RRFP_OP_CROSS_ENTROPY \
   17 /* logits [.., classes], i32 targets [..] -> [..]; `ignore_index` */
 #define RRFP_OP_SQUARED_ERROR 18 /* a, b -> (a - b)^2, same shapes */
+#define RRFP_OP_PATCHES 19       /* see below */
+#define RRFP_OP_MERGE_ROWS 20    /* see below */
 /* RRFP_OP_ATTENTION: inputs q [B, T, heads * head_dim], k and v [B, S, kv_heads * head_dim], or all
  * three side by side in one input [B, T, (heads + 2 kv_heads) * head_dim]. Gives [B, T, heads *
  * head_dim]: softmax(q k^T / sqrt(head_dim)) v for each head, where query head h reads key and value
- * head h / (heads / kv_heads); with RRFP_OP_CAUSAL position t sees 0 .. t only (S = T). */
+ * head h / (heads / kv_heads); with RRFP_OP_CAUSAL position t sees 0 .. t only (S = T). One more input,
+ * i32 segments [B, T], packs several samples into a sequence (S = T): a position sees those of its own
+ * segment only, which is a run of equal numbers.
+ * RRFP_OP_PATCHES: pictures [N, H, W, C] -> [N, H', W', kernel * kernel * C]: the squares of `kernel`
+ * pixels a side, `stride` apart, with `padding` pixels of 0 around the picture; H' = (H + 2 padding -
+ * kernel) / stride + 1. A linear layer behind it makes it a convolution.
+ * RRFP_OP_MERGE_ROWS: x [.., d], rows [.., d], i32 sources of x's rows -> the shape of x: row r is row
+ * sources[r] of `rows`, or that of x where sources[r] is -1. */
 #define RRFP_OP_INPUTS_MAX 16
 
 typedef uint32_t rrfp_op_flags;
@@ -128,7 +141,9 @@ typedef struct rrfp_operation {
   double base;          /* _init: 10000 */
   const int64_t *shape; /* reshape */
   int32_t ndim;
-  int32_t reserved; /* 0 */
+  int32_t kernel; /* patches */
+  int32_t stride;
+  int32_t padding;
 } rrfp_operation;
 
 RRFP_API void rrfp_operation_init(rrfp_operation *operation);
@@ -142,6 +157,11 @@ RRFP_API rrfp_status rrfp_model_add_operation(rrfp_model *model, const rrfp_oper
  * mean over a batch is the number of its elements, for a cross-entropy those not ignored (whose targets
  * must be an input of the model). */
 RRFP_API rrfp_status rrfp_model_set_loss(rrfp_model *model, int32_t value, rrfp_error *error);
+/* One more loss, such as that of a second head; the first is that of rrfp_model_set_loss. Each is reduced
+ * by itself, multiplied by `factor` (finite), and added up; one that counts nothing in a batch adds 0.
+ * No operation may read a loss. */
+RRFP_API rrfp_status rrfp_model_add_loss(rrfp_model *model, int32_t value, double factor,
+                                         rrfp_error *error);
 /* The value that predictions are read from, such as logits [B, T, vocabulary]. */
 RRFP_API rrfp_status rrfp_model_set_output(rrfp_model *model, int32_t value, rrfp_error *error);
 
@@ -216,6 +236,14 @@ RRFP_API rrfp_status rrfp_model_measure(const rrfp_model *model, const rrfp_tens
 RRFP_API rrfp_status rrfp_model_partition(const rrfp_model *model, int32_t stages,
                                           const int64_t *block_costs, int32_t *first_blocks,
                                           rrfp_error *error);
+/* The same for a model with branches, such as encoders and a text embedding that feed one language model:
+ * no stage has blocks of two branches, and stages go to ranks so that the busiest rank has as little to do
+ * as possible. A branch is a run of blocks of which each reads the one before it and none joins others.
+ *   stage_ranks   gets the rank of each stage; every rank has 1 or more
+ * Errors: RRFP_ERR_OUT_OF_RANGE unless branches <= stages <= blocks and 1 <= ranks <= stages. */
+RRFP_API rrfp_status rrfp_model_place(const rrfp_model *model, int32_t stages, int32_t ranks,
+                                      const int64_t *block_costs, int32_t *first_blocks,
+                                      int32_t *stage_ranks, rrfp_error *error);
 
 /* ---- Trainers ---------------------------------------------------------------------------------- */
 
@@ -289,6 +317,8 @@ typedef struct rrfp_trainer_options {
   int64_t delay_us_max;
   rrfp_log_fn log; /* or null */
   void *log_user_data;
+  const int32_t
+      *stage_ranks; /* the rank of each stage; null = as `placement` says, else that must be 0 */
 } rrfp_trainer_options;
 
 RRFP_API void rrfp_trainer_options_init(rrfp_trainer_options *options);
@@ -329,10 +359,11 @@ typedef uint32_t rrfp_train_flags;
 typedef struct rrfp_train_report {
   uint32_t struct_size;
   rrfp_train_flags flags;
-  int64_t step;         /* steps done, this one included */
-  double loss;          /* reduced as the options say */
-  double loss_sum;      /* over the batch */
-  double loss_weight;   /* sum of weights: for a language model the tokens that count */
+  int64_t step;    /* steps done, this one included */
+  double loss;     /* reduced as the options say; of all losses */
+  double loss_sum; /* of the first loss, over the batch */
+  double
+      loss_weight; /* of the first loss: sum of weights, for a language model tokens that count */
   double gradient_norm; /* global, before clipping, without the loss scale; training only */
   double lr;            /* of this step; training only */
   double loss_scale;    /* of this step */
@@ -384,6 +415,11 @@ RRFP_API rrfp_status rrfp_trainer_rank_report(rrfp_trainer *trainer, int32_t ran
 /* The first block of each stage; `first_blocks` has room for the stages. */
 RRFP_API rrfp_status rrfp_trainer_first_blocks(rrfp_trainer *trainer, int32_t *first_blocks,
                                                rrfp_error *error);
+
+/* The losses of the last step or evaluation, reduced, without their factors; NaN for one that counted
+ * nothing. `count` must be their number. */
+RRFP_API rrfp_status rrfp_trainer_losses(rrfp_trainer *trainer, double *losses, size_t count,
+                                         rrfp_error *error);
 
 typedef int32_t rrfp_slot;
 #define RRFP_SLOT_WEIGHT 0
