@@ -90,8 +90,7 @@ Status build_from_recipe(std::string_view recipe, std::string_view source, Graph
     with_vision = kind == kVisionLanguage;
     if (!with_vision && kind != kGpt) {
       return {Code::kBadData, std::string(source) + ": the model is of kind \"" + kind +
-                                  "\"; expected \"" + kGpt + "\" or \"" + kVisionLanguage +
-                                  "\""};
+                                  "\"; expected \"" + kGpt + "\" or \"" + kVisionLanguage + "\""};
     }
     read(with_vision ? json.at("language") : json, language);
     if (with_vision) read(json.at("vision"), vision);

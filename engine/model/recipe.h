@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a built-in model was made, as a JSON object in its checkpoints, and making it again from that.
+// How a built-in model was made, as a JSON object in its checkpoints, and making it again from
+// that.
 #pragma once
 
 #include <string>

@@ -120,8 +120,7 @@ void TransformerBuilder::head(const LayerStack& stack, ValueId x, ValueId target
                               int64_t vocabulary, ParameterId table) {
   begin_block("head");
   x = norm(x, "norm", stack.dim, stack.rms_norm);
-  const ParameterId head =
-      table.valid() ? table : weight("head.weight", {vocabulary, stack.dim});
+  const ParameterId head = table.valid() ? table : weight("head.weight", {vocabulary, stack.dim});
   const ValueId logits = add({.kind = OpKind::kLinear, .inputs = {x}, .parameters = {head}});
   const ValueId loss = add({.kind = OpKind::kCrossEntropy, .inputs = {logits, targets}});
   if (status_.ok()) status_ = graph_.set_output(logits);

@@ -26,7 +26,8 @@ struct VisionOptions {
   }
 };
 
-/// The inputs, in their order. All but the pictures, f32 [N, size, size, 3], are i32 [batch, length].
+/// The inputs, in their order. All but the pictures, f32 [N, size, size, 3], are i32 [batch,
+/// length].
 enum VisionLanguageInput : size_t {
   kTokens,
   kTargets,
