@@ -9,7 +9,9 @@ using namespace rrfp::capi;  // NOLINT(google-build-using-namespace)
 
 static_assert(RRFP_DIMS_MAX == model::Shape::kDimsMax);
 static_assert(RRFP_OP_INPUTS_MAX == model::Op::kInputsMax);
-static_assert(RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+static_assert(RRFP_OP_MERGE_ROWS == static_cast<int32_t>(model::kLastOpKind) &&
+              RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+              RRFP_OP_PATCHES == static_cast<int32_t>(model::OpKind::kPatches) &&
               RRFP_OP_LINEAR == static_cast<int32_t>(model::OpKind::kLinear) &&
               RRFP_OP_ATTENTION == static_cast<int32_t>(model::OpKind::kAttention));
 static_assert(RRFP_INIT_UNIFORM == static_cast<int32_t>(model::Init::kUniform));
@@ -40,7 +42,6 @@ Status read_ids(const char* name, const int32_t* ids, int32_t count, size_t most
 
 Status read_operation(const rrfp_operation& o, model::Op& out) {
   if (Status s = check_flags("rrfp_operation.flags", o.flags, RRFP_OP_CAUSAL); !s.ok()) return s;
-  if (Status s = check_reserved("rrfp_operation", o.reserved); !s.ok()) return s;
   out.kind = static_cast<model::OpKind>(o.op);
   if (Status s = read_ids("input", o.inputs, o.input_count, model::Op::kInputsMax, out.inputs);
       !s.ok()) {
@@ -60,6 +61,9 @@ Status read_operation(const rrfp_operation& o, model::Op& out) {
                     .probability = o.probability,
                     .epsilon = o.epsilon,
                     .base = o.base,
+                    .kernel = o.kernel,
+                    .stride = o.stride,
+                    .padding = o.padding,
                     .shape = {}};
   if (o.op == RRFP_OP_RESHAPE) return read_shape("shape", o.shape, o.ndim, out.attributes.shape);
   return {};
