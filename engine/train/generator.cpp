@@ -172,7 +172,7 @@ Status Generator::read(std::span<const int32_t> tokens) {
       reinterpret_cast<float*>(const_cast<int32_t*>(tokens.data()));
   run_task(program_, layout, TaskKind::kForward, bound_);
   for (model::KeyValueCache& cache : caches_) cache.length += cache.keys != nullptr ? length : 0;
-  const float* const output = bound_.pointers[static_cast<size_t>(program_.result)];
+  const float* const output = bound_.pointers[static_cast<size_t>(program_.results.front().slot)];
   logits_.assign(output + (length - 1) * vocabulary_, output + length * vocabulary_);
   seen_.insert(seen_.end(), tokens.begin(), tokens.end());
   return {};
