@@ -9,7 +9,9 @@ using namespace rrfp::capi;  // NOLINT(google-build-using-namespace)
 
 static_assert(RRFP_DIMS_MAX == model::Shape::kDimsMax);
 static_assert(RRFP_OP_INPUTS_MAX == model::Op::kInputsMax);
-static_assert(RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+static_assert(RRFP_OP_MERGE_ROWS == static_cast<int32_t>(model::kLastOpKind) &&
+              RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+              RRFP_OP_PATCHES == static_cast<int32_t>(model::OpKind::kPatches) &&
               RRFP_OP_LINEAR == static_cast<int32_t>(model::OpKind::kLinear) &&
               RRFP_OP_ATTENTION == static_cast<int32_t>(model::OpKind::kAttention));
 static_assert(RRFP_INIT_UNIFORM == static_cast<int32_t>(model::Init::kUniform));
@@ -59,6 +61,9 @@ Status read_operation(const rrfp_operation& o, model::Op& out) {
                     .probability = o.probability,
                     .epsilon = o.epsilon,
                     .base = o.base,
+                    .kernel = o.kernel,
+                    .stride = o.stride,
+                    .padding = o.padding,
                     .shape = {}};
   if (o.op == RRFP_OP_RESHAPE) return read_shape("shape", o.shape, o.ndim, out.attributes.shape);
   return {};

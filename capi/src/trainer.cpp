@@ -186,15 +186,19 @@ Status capi::read_input(const rrfp_tensor& in, train::InputArray& out) {
   }
   int64_t elements = 1;
   for (int32_t d = 0; d < in.ndim; ++d) {
-    if (in.shape[d] < 1 || elements > model::Shape::kElementsMax / in.shape[d]) {
+    // 0 counts as 1 in the bound: products of the other extents are computed, too.
+    const int64_t factor = std::max<int64_t>(in.shape[d], 1);
+    if (in.shape[d] < 0 || elements > model::Shape::kElementsMax / factor) {
       return {Code::kTensorMismatch, "extent " + std::to_string(d) + " is " +
                                          std::to_string(in.shape[d]) +
-                                         "; expected at least 1, and not too large"};
+                                         "; expected at least 0, and not too large"};
     }
-    elements *= in.shape[d];
+    elements *= factor;
   }
-  const bool strided =
-      std::any_of(in.strides, in.strides + in.ndim, [](int64_t stride) { return stride != 0; });
+  // Of no elements, none has a wrong place.
+  const bool empty = std::find(in.shape, in.shape + in.ndim, 0) != in.shape + in.ndim;
+  const bool strided = !empty && std::any_of(in.strides, in.strides + in.ndim,
+                                             [](int64_t stride) { return stride != 0; });
   int64_t expected = 1;
   for (int32_t d = in.ndim; strided && d-- > 0;) {
     if (in.shape[d] != 1 && in.strides[d] != expected) {

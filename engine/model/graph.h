@@ -42,7 +42,10 @@ enum class OpKind : int32_t {
   kMean = 16,
   kCrossEntropy = 17,
   kSquaredError = 18,
+  kPatches = 19,
+  kMergeRows = 20,
 };
+constexpr OpKind kLastOpKind = OpKind::kMergeRows;
 
 /// What an operation can be told, beside its inputs and parameters.
 struct OpAttributes {
@@ -55,6 +58,9 @@ struct OpAttributes {
   double probability = 0;
   double epsilon = 1e-5;
   double base = 10000;
+  int32_t kernel = 0;
+  int32_t stride = 0;
+  int32_t padding = 0;
   Shape shape;
 };
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/model/layout.h"
@@ -68,7 +69,7 @@ class ShapePlans {
   std::deque<std::shared_ptr<const ShapePlan>> plans_;
 };
 
-/// Which ids the integer inputs of a model may have, found from the operations that read them.
+/// Which numbers the integer inputs of a model may have, found from the operations that read them.
 class InputChecks {
  public:
   explicit InputChecks(const model::Graph& graph);
@@ -79,11 +80,23 @@ class InputChecks {
 
  private:
   struct Limit {
+    enum class Kind : uint8_t {
+      kTableRows,  // of a parameter
+      kClasses,    // of a value, and one number more
+      kValueRows,  // of a value, and -1
+      kPositions,  // 0 and more
+      kSegments,   // anything, in runs along the last axis
+    };
+    Kind kind = Kind::kTableRows;
     int32_t input = 0;
-    model::ParameterId table;   // ids are rows of it,
-    model::ValueId logits;      // or classes of these
-    int32_t ignore_index = -1;  // also allowed, with logits
+    model::ParameterId table = {};
+    model::ValueId value = {};
+    int32_t also = -1;  // with a value
   };
+  /// Where the first number stands that is not allowed, and what is; -1 = all are.
+  [[nodiscard]] int64_t find_bad(const Limit& limit, const InputArray& input, const ShapePlan& plan,
+                                 std::string& expected) const;
+
   const model::Graph& graph_;
   std::vector<Limit> limits_;
 };
