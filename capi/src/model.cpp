@@ -204,6 +204,13 @@ rrfp_status rrfp_model_set_loss(rrfp_model* model, int32_t value, rrfp_error* er
                     [&](model::Graph& graph) { return graph.set_loss(model::ValueId(value)); });
 }
 
+rrfp_status rrfp_model_add_loss(rrfp_model* model, int32_t value, double factor,
+                                rrfp_error* error) {
+  return with_graph(model, error, [&](model::Graph& graph) {
+    return graph.add_loss({.value = model::ValueId(value), .factor = factor});
+  });
+}
+
 rrfp_status rrfp_model_set_output(rrfp_model* model, int32_t value, rrfp_error* error) {
   return with_graph(model, error,
                     [&](model::Graph& graph) { return graph.set_output(model::ValueId(value)); });
@@ -346,20 +353,40 @@ rrfp_status rrfp_model_measure(const rrfp_model* model, const rrfp_tensor* input
   });
 }
 
+namespace {
+
+/// The caller's costs, or estimated ones.
+std::vector<int64_t> read_costs(const model::Graph& graph, const int64_t* block_costs) {
+  if (block_costs == nullptr) return model::estimate_costs(graph);
+  return {block_costs, block_costs + graph.blocks().size()};
+}
+
+}  // namespace
+
 rrfp_status rrfp_model_partition(const rrfp_model* model, int32_t stages,
                                  const int64_t* block_costs, int32_t* first_blocks,
                                  rrfp_error* error) {
   return with_graph(model, error, [&](const model::Graph& graph) -> Status {
     if (first_blocks == nullptr) return null_argument("first_blocks");
-    std::vector<int64_t> costs;
-    if (block_costs == nullptr) {
-      costs = model::estimate_costs(graph);
-    } else {
-      costs.assign(block_costs, block_costs + graph.blocks().size());
-    }
     std::vector<int32_t> found;
-    Status s = model::partition(costs, stages, found);
+    Status s = model::partition(read_costs(graph, block_costs), stages, found);
     if (s.ok()) std::copy(found.begin(), found.end(), first_blocks);
     return s;
+  });
+}
+
+rrfp_status rrfp_model_place(const rrfp_model* model, int32_t stages, int32_t ranks,
+                             const int64_t* block_costs, int32_t* first_blocks,
+                             int32_t* stage_ranks, rrfp_error* error) {
+  return with_graph(model, error, [&](const model::Graph& graph) -> Status {
+    if (first_blocks == nullptr) return null_argument("first_blocks");
+    if (stage_ranks == nullptr) return null_argument("stage_ranks");
+    model::Placed placed;
+    Status s = model::place(read_costs(graph, block_costs), model::find_branches(graph), stages,
+                            ranks, placed);
+    if (!s.ok()) return s;
+    std::copy(placed.first_blocks.begin(), placed.first_blocks.end(), first_blocks);
+    std::copy(placed.stage_ranks.begin(), placed.stage_ranks.end(), stage_ranks);
+    return {};
   });
 }

@@ -80,7 +80,10 @@ std::string describe(const Graph& graph) {
          {"value", op.output.value},
          {"shape", shape_json(graph.value(op.output).shape)}});
   }
-  json["loss"] = graph.loss().value;
+  json["losses"] = Json::array();
+  for (const Loss& loss : graph.losses()) {
+    json["losses"].push_back({{"value", loss.value.value}, {"factor", loss.factor}});
+  }
   json["output"] = graph.output().value;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

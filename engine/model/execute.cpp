@@ -84,7 +84,7 @@ void run_instruction(const Program& program, const Layout& layout, core::TaskKin
   if (i.action == Action::kTakeGradient) {
     bound.kernels->copy(count, at(bound, i.out_gradient), at(bound, slot), false);
   } else {
-    bound.kernels->fill(count, bound.loss_factor, at(bound, slot));
+    bound.kernels->fill(count, bound.loss_factors[i.loss], at(bound, slot));
   }
 }
 

@@ -152,12 +152,40 @@ Status Graph::add_op(Op op, ValueId& out) {
   return {};
 }
 
-Status Graph::set_loss(ValueId value) {
+Status Graph::check_loss(ValueId value) const {
   if (Status s = check_value("the loss", value); !s.ok()) return s;
   if (!this->value(value).producer.valid()) {
     return {Code::kInvalidArgument, "the loss is an input; expected the output of an operation"};
   }
-  loss_ = value;
+  return {};
+}
+
+Status Graph::set_loss(ValueId value) {
+  if (Status s = check_loss(value); !s.ok()) return s;
+  if (losses_.size() > 1) {
+    return {Code::kBadState, "losses have been added to the first one; it can no longer be set"};
+  }
+  losses_.assign(1, {.value = value});
+  return {};
+}
+
+Status Graph::add_loss(const Loss& loss) {
+  if (Status s = check_loss(loss.value); !s.ok()) return s;
+  if (losses_.empty()) return {Code::kBadState, "there is no first loss to add to; set it first"};
+  if (losses_.size() >= kLossesMax) {
+    return {Code::kOutOfRange,
+            "the model has " + std::to_string(kLossesMax) + " losses, as many as are possible"};
+  }
+  if (!std::isfinite(loss.factor)) {
+    return {Code::kInvalidArgument, "the factor of the loss is " + std::to_string(loss.factor) +
+                                        "; expected a finite number"};
+  }
+  for (const Loss& other : losses_) {
+    if (other.value != loss.value) continue;
+    return {Code::kInvalidArgument,
+            "value " + std::to_string(loss.value.value) + " is a loss already"};
+  }
+  losses_.push_back(loss);
   return {};
 }
 
@@ -205,13 +233,25 @@ Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out
 std::vector<bool> Graph::needed_for(ValueId target) const {
   std::vector<bool> needed(ops_.size(), false);
   if (value(target).producer.valid()) needed[value(target).producer.index()] = true;
+  add_needed(needed);
+  return needed;
+}
+
+std::vector<bool> Graph::needed_for_losses() const {
+  std::vector<bool> needed(ops_.size(), false);
+  for (const Loss& loss : losses_) needed[value(loss.value).producer.index()] = true;
+  add_needed(needed);
+  return needed;
+}
+
+/// Adds what the needed operations depend on.
+void Graph::add_needed(std::vector<bool>& needed) const {
   for (size_t k = ops_.size(); k-- > 0;) {
     if (!needed[k]) continue;
     for (ValueId input : ops_[k].inputs) {
       if (value(input).producer.valid()) needed[value(input).producer.index()] = true;
     }
   }
-  return needed;
 }
 
 }  // namespace rrfp::model

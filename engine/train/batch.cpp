@@ -46,8 +46,25 @@ Status ShapePlans::make(std::span<const InputArray> inputs, std::shared_ptr<cons
     }
     plan->activation_bytes.push_back(floats * static_cast<int64_t>(sizeof(float)));
   }
+  measure_stages(*plan);
   out = std::move(plan);
   return {};
+}
+
+void ShapePlans::measure_stages(ShapePlan& plan) const {
+  plan.stage_elements.assign(cut_.stages.size(), 0);
+  for (size_t k = 0; k < graph_.ops().size(); ++k) {
+    const core::StageId stage = cut_.stage_of[k];
+    if (!stage.valid()) continue;
+    plan.stage_elements[stage.index()] += plan.values[graph_.ops()[k].output.index()].elements();
+  }
+  for (const int64_t made : plan.stage_elements) plan.skips.push_back(made == 0);
+  for (const model::CutEdge& edge : cut_.edges) {
+    for (model::ValueId v : edge.values) {
+      if (plan.values[v.index()].elements() > 0) plan.skips[edge.to.index()] = false;
+    }
+  }
+  plan.any_skip = std::find(plan.skips.begin(), plan.skips.end(), true) != plan.skips.end();
 }
 
 InputChecks::InputChecks(const Graph& graph) : graph_(graph) {
@@ -152,10 +169,11 @@ Status InputChecks::check(int32_t microbatch, std::span<const InputArray> inputs
   return {};
 }
 
-int64_t loss_weight(const Graph& graph, std::span<const InputArray> inputs, const ShapePlan& plan) {
-  const Op& op = graph.op(graph.value(graph.loss()).producer);
-  const int64_t elements = plan.values[graph.loss().index()].elements();
-  if (op.kind != OpKind::kCrossEntropy) return elements;
+int64_t loss_weight(const Graph& graph, model::ValueId loss, std::span<const InputArray> inputs,
+                    const ShapePlan& plan) {
+  const Op& op = graph.op(graph.value(loss).producer);
+  const int64_t elements = plan.values[loss.index()].elements();
+  if (op.kind != OpKind::kCrossEntropy || elements == 0) return elements;
   const auto k = static_cast<size_t>(graph.value(op.inputs[1]).input);
   const auto* const targets = static_cast<const int32_t*>(inputs[k].data);
   return elements - std::count(targets, targets + elements, op.attributes.ignore_index);

@@ -27,7 +27,7 @@ struct Batch {
   int64_t random_step = 0;  // names the random numbers of the step; 0 = the trainer's step
   /// [microbatch][input of the model], row by row.
   std::span<const InputArray> inputs;
-  /// Empty, or by microbatch.
+  /// Empty, or by microbatch: of all its losses.
   std::span<const double> loss_factors;
 };
 
@@ -37,7 +37,12 @@ struct ShapePlan {
   std::vector<model::Shape> values;
   std::vector<model::Layout> layouts;     // by stage
   std::vector<int64_t> activation_bytes;  // by stage: from F to the end of the backward pass
+  std::vector<int64_t> stage_elements;    // by stage: of all values that it makes
   int64_t elements = 0;                   // of all values of the model: how large it is
+  /// By stage: whether it takes no part, since all that it makes and all that enters it from other
+  /// stages is empty. What is empty changes no sum, so results do not depend on the cut.
+  std::vector<bool> skips;
+  bool any_skip = false;
 };
 
 /// Keeps plans by input shapes. Training repeats few of them.
@@ -45,9 +50,9 @@ class ShapePlans {
  public:
   static constexpr size_t kPlansMax = 256;
 
-  ShapePlans(const model::Graph& graph, const std::vector<model::Program>& programs,
-             const kernels::Kernels& kernels)
-      : graph_(graph), programs_(programs), kernels_(kernels) {}
+  ShapePlans(const model::Graph& graph, const model::Cut& cut,
+             const std::vector<model::Program>& programs, const kernels::Kernels& kernels)
+      : graph_(graph), cut_(cut), programs_(programs), kernels_(kernels) {}
 
   /// The plan for one microbatch; shared, since the cache forgets the oldest beyond kPlansMax.
   /// Allocates only for shapes that it does not have.
@@ -55,8 +60,10 @@ class ShapePlans {
 
  private:
   core::Status make(std::span<const InputArray> inputs, std::shared_ptr<const ShapePlan>& out);
+  void measure_stages(ShapePlan& plan) const;
 
   const model::Graph& graph_;
+  const model::Cut& cut_;
   const std::vector<model::Program>& programs_;
   const kernels::Kernels& kernels_;
   std::deque<std::shared_ptr<const ShapePlan>> plans_;
@@ -94,9 +101,9 @@ class InputChecks {
   std::vector<Limit> limits_;
 };
 
-/// How many elements of the loss of a microbatch count: all, or for a cross-entropy those whose
+/// How many elements of a loss of a microbatch count: all, or for a cross-entropy those whose
 /// target is not ignored.
-[[nodiscard]] int64_t loss_weight(const model::Graph& graph, std::span<const InputArray> inputs,
-                                  const ShapePlan& plan);
+[[nodiscard]] int64_t loss_weight(const model::Graph& graph, model::ValueId loss,
+                                  std::span<const InputArray> inputs, const ShapePlan& plan);
 
 }  // namespace rrfp::train

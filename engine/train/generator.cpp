@@ -229,7 +229,7 @@ void Generator::read(const Arrays& inputs, const ShapePlan& plan) {
   }
   run_task(program_, plan.layouts[0], TaskKind::kForward, bound_);
   for (size_t o = 0; o < caches_.size(); ++o) caches_[o].length += is_cached_[o] ? length : 0;
-  const float* const output = bound_.pointers[static_cast<size_t>(program_.result)];
+  const float* const output = bound_.pointers[static_cast<size_t>(program_.results.front().slot)];
   logits_.assign(output + (length - 1) * vocabulary_, output + length * vocabulary_);
   const auto* const ids = static_cast<const int32_t*>(tokens.data);
   seen_.insert(seen_.end(), ids, ids + length);
