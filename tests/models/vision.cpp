@@ -65,7 +65,7 @@ Packed pack(const std::vector<std::string>& samples) {
         ++out.pictures;
       }
       for (int64_t p = 0; p < (is_picture ? kPictureRows : 1); ++p) {
-        out.tokens.push_back(is_picture ? kImageToken : c - 'a');
+        out.tokens.push_back(is_picture ? kImageToken : static_cast<unsigned char>(c) - 'a');
         out.sources.push_back(is_picture ? static_cast<int32_t>(number[c] * kPictureRows + p) : -1);
         out.positions.push_back(static_cast<int32_t>(out.tokens.size() - 1 - begin));
         out.segments.push_back(static_cast<int32_t>(s));
