@@ -47,6 +47,9 @@ struct AttentionShape {
   int64_t y_stride = 0;
   /// Query row t sees keys 0 .. t + kv_length - q_length (needs kv_length >= q_length); else all.
   bool causal = false;
+  /// Null, or batch x length (q_length == kv_length): samples packed into a sequence, each a run of
+  /// equal numbers. A query sees the keys of its own run only, to the bit as if that were alone.
+  const int32_t* segments = nullptr;
 };
 
 /// Rotates the first `heads` heads of each row of `width` numbers by its position and copies the
@@ -60,7 +63,25 @@ struct RotaryShape {
   int64_t head_dim = 0;        // even
   int64_t first_position = 0;  // of row 0 of each sequence
   double base = 10000.0;
-  bool inverse = false;  // rotates back: the gradient
+  bool inverse = false;                // rotates back: the gradient
+  const int32_t* positions = nullptr;  // one per row, instead of those that follow first_position
+};
+
+/// Squares of `kernel` pixels a side, `stride` apart, of pictures with their channels last and
+/// `padding` pixels of 0 around them.
+struct PatchShape {
+  int64_t pictures = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+  int64_t kernel = 0;
+  int64_t stride = 0;
+  int64_t padding = 0;
+
+  /// Patches along `extent` pixels, with padding no fewer than those of the kernel.
+  [[nodiscard]] int64_t along(int64_t extent) const {
+    return (extent + 2 * padding - kernel) / stride + 1;
+  }
 };
 
 /// What the random numbers of one dropout are a function of, besides the element's index.
@@ -135,11 +156,28 @@ struct Kernels {
   /// dtable[ids[r]] += dy[r], in the order of the rows.
   void (*scatter_add_rows)(int64_t rows, int64_t cols, const int32_t* ids, const float* dy,
                            float* dtable);
+  /// y[r] = sources[r] < 0 ? x[r] : table[sources[r]]
+  void (*merge_rows)(int64_t rows, int64_t cols, const float* x, const float* table,
+                     const int32_t* sources, float* y);
+  /// dx[r] (+)= dy[r] where sources[r] < 0, else 0: none of it comes from there.
+  void (*merge_rows_gradient)(int64_t rows, int64_t cols, const int32_t* sources, const float* dy,
+                              float* dx, bool accumulate);
+  /// dtable, table_rows x cols, (+)= the rows of dy that came from each row, in their order.
+  void (*merge_rows_table_gradient)(int64_t rows, int64_t cols, const int32_t* sources,
+                                    const float* dy, int64_t table_rows, float* dtable,
+                                    bool accumulate);
   void (*rotary)(const RotaryShape& shape, const float* x, float* y, bool accumulate);
   /// x is outer x extent x inner; y, outer x inner, is the mean over `extent`.
   void (*mean)(int64_t outer, int64_t extent, int64_t inner, const float* x, float* y);
   void (*mean_gradient)(int64_t outer, int64_t extent, int64_t inner, const float* dy, float* dx,
                         bool accumulate);
+
+  // --- Pictures, as pictures x height x width x channels
+  /// A row of y, kernel x kernel x channels, per patch; those of a picture from left to right, from
+  /// top to bottom (im2col: Chellapilla, Puri, Simard 2006).
+  void (*patches)(const PatchShape& shape, const float* x, float* y);
+  /// dx (+)= what the patches that a pixel is in have for it, in their order (col2im).
+  void (*patches_gradient)(const PatchShape& shape, const float* dy, float* dx, bool accumulate);
 
   // --- Normalisation over the last axis. mean and rstd have one number per row.
   /// y = (x - mean) rstd gamma + beta; gamma and beta may be null (Ba, Kiros, Hinton 2016).

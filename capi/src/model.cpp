@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/src/train.h"
-#include "engine/model/gpt.h"
 #include "engine/model/partition.h"
+#include "engine/model/recipe.h"
 #include "engine/train/checkpoint.h"
 
 using namespace rrfp;        // NOLINT(google-build-using-namespace)
@@ -9,7 +9,9 @@ using namespace rrfp::capi;  // NOLINT(google-build-using-namespace)
 
 static_assert(RRFP_DIMS_MAX == model::Shape::kDimsMax);
 static_assert(RRFP_OP_INPUTS_MAX == model::Op::kInputsMax);
-static_assert(RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+static_assert(RRFP_OP_MERGE_ROWS == static_cast<int32_t>(model::kLastOpKind) &&
+              RRFP_OP_SQUARED_ERROR == static_cast<int32_t>(model::OpKind::kSquaredError) &&
+              RRFP_OP_PATCHES == static_cast<int32_t>(model::OpKind::kPatches) &&
               RRFP_OP_LINEAR == static_cast<int32_t>(model::OpKind::kLinear) &&
               RRFP_OP_ATTENTION == static_cast<int32_t>(model::OpKind::kAttention));
 static_assert(RRFP_INIT_UNIFORM == static_cast<int32_t>(model::Init::kUniform));
@@ -40,7 +42,6 @@ Status read_ids(const char* name, const int32_t* ids, int32_t count, size_t most
 
 Status read_operation(const rrfp_operation& o, model::Op& out) {
   if (Status s = check_flags("rrfp_operation.flags", o.flags, RRFP_OP_CAUSAL); !s.ok()) return s;
-  if (Status s = check_reserved("rrfp_operation", o.reserved); !s.ok()) return s;
   out.kind = static_cast<model::OpKind>(o.op);
   if (Status s = read_ids("input", o.inputs, o.input_count, model::Op::kInputsMax, out.inputs);
       !s.ok()) {
@@ -60,6 +61,9 @@ Status read_operation(const rrfp_operation& o, model::Op& out) {
                     .probability = o.probability,
                     .epsilon = o.epsilon,
                     .base = o.base,
+                    .kernel = o.kernel,
+                    .stride = o.stride,
+                    .padding = o.padding,
                     .shape = {}};
   if (o.op == RRFP_OP_RESHAPE) return read_shape("shape", o.shape, o.ndim, out.attributes.shape);
   return {};
@@ -200,9 +204,38 @@ rrfp_status rrfp_model_set_loss(rrfp_model* model, int32_t value, rrfp_error* er
                     [&](model::Graph& graph) { return graph.set_loss(model::ValueId(value)); });
 }
 
+rrfp_status rrfp_model_add_loss(rrfp_model* model, int32_t value, double factor,
+                                rrfp_error* error) {
+  return with_graph(model, error, [&](model::Graph& graph) {
+    return graph.add_loss({.value = model::ValueId(value), .factor = factor});
+  });
+}
+
 rrfp_status rrfp_model_set_output(rrfp_model* model, int32_t value, rrfp_error* error) {
   return with_graph(model, error,
                     [&](model::Graph& graph) { return graph.set_output(model::ValueId(value)); });
+}
+
+Status capi::read_gpt_options(const rrfp_gpt_options* options, model::GptOptions& out) {
+  rrfp_gpt_options o = {};
+  if (Status s = load(options, "rrfp_gpt_options", o); !s.ok()) return s;
+  constexpr rrfp_gpt_flags kKnown =
+      RRFP_GPT_TIED | RRFP_GPT_ROTARY | RRFP_GPT_RMS_NORM | RRFP_GPT_SWIGLU;
+  if (Status s = check_flags("rrfp_gpt_options.flags", o.flags, kKnown); !s.ok()) return s;
+  if (Status s = check_reserved("rrfp_gpt_options", o.reserved); !s.ok()) return s;
+  out = {.vocabulary = o.vocabulary,
+         .context = o.context,
+         .layers = o.layers,
+         .dim = o.dim,
+         .heads = o.heads,
+         .kv_heads = o.kv_heads,
+         .hidden = o.hidden,
+         .dropout = o.dropout,
+         .tied = (o.flags & RRFP_GPT_TIED) != 0,
+         .rotary = (o.flags & RRFP_GPT_ROTARY) != 0,
+         .rms_norm = (o.flags & RRFP_GPT_RMS_NORM) != 0,
+         .swiglu = (o.flags & RRFP_GPT_SWIGLU) != 0};
+  return {};
 }
 
 rrfp_status rrfp_model_create_gpt(const rrfp_gpt_options* options, rrfp_model** out,
@@ -210,26 +243,10 @@ rrfp_status rrfp_model_create_gpt(const rrfp_gpt_options* options, rrfp_model** 
   return guard(error, [&]() -> Status {
     if (options == nullptr) return null_argument("options");
     if (out == nullptr) return null_argument("out");
-    rrfp_gpt_options o = {};
-    if (Status s = load(options, "rrfp_gpt_options", o); !s.ok()) return s;
-    constexpr rrfp_gpt_flags kKnown =
-        RRFP_GPT_TIED | RRFP_GPT_ROTARY | RRFP_GPT_RMS_NORM | RRFP_GPT_SWIGLU;
-    if (Status s = check_flags("rrfp_gpt_options.flags", o.flags, kKnown); !s.ok()) return s;
-    if (Status s = check_reserved("rrfp_gpt_options", o.reserved); !s.ok()) return s;
+    model::GptOptions o;
+    if (Status s = read_gpt_options(options, o); !s.ok()) return s;
     auto handle = std::make_unique<rrfp_model>();
-    Status s = build_gpt({.vocabulary = o.vocabulary,
-                          .context = o.context,
-                          .layers = o.layers,
-                          .dim = o.dim,
-                          .heads = o.heads,
-                          .kv_heads = o.kv_heads,
-                          .hidden = o.hidden,
-                          .dropout = o.dropout,
-                          .tied = (o.flags & RRFP_GPT_TIED) != 0,
-                          .rotary = (o.flags & RRFP_GPT_ROTARY) != 0,
-                          .rms_norm = (o.flags & RRFP_GPT_RMS_NORM) != 0,
-                          .swiglu = (o.flags & RRFP_GPT_SWIGLU) != 0},
-                         handle->graph);
+    Status s = build_gpt(o, handle->graph);
     if (s.ok()) *out = handle.release();
     return s;
   });
@@ -336,20 +353,40 @@ rrfp_status rrfp_model_measure(const rrfp_model* model, const rrfp_tensor* input
   });
 }
 
+namespace {
+
+/// The caller's costs, or estimated ones.
+std::vector<int64_t> read_costs(const model::Graph& graph, const int64_t* block_costs) {
+  if (block_costs == nullptr) return model::estimate_costs(graph);
+  return {block_costs, block_costs + graph.blocks().size()};
+}
+
+}  // namespace
+
 rrfp_status rrfp_model_partition(const rrfp_model* model, int32_t stages,
                                  const int64_t* block_costs, int32_t* first_blocks,
                                  rrfp_error* error) {
   return with_graph(model, error, [&](const model::Graph& graph) -> Status {
     if (first_blocks == nullptr) return null_argument("first_blocks");
-    std::vector<int64_t> costs;
-    if (block_costs == nullptr) {
-      costs = model::estimate_costs(graph);
-    } else {
-      costs.assign(block_costs, block_costs + graph.blocks().size());
-    }
     std::vector<int32_t> found;
-    Status s = model::partition(costs, stages, found);
+    Status s = model::partition(read_costs(graph, block_costs), stages, found);
     if (s.ok()) std::copy(found.begin(), found.end(), first_blocks);
     return s;
+  });
+}
+
+rrfp_status rrfp_model_place(const rrfp_model* model, int32_t stages, int32_t ranks,
+                             const int64_t* block_costs, int32_t* first_blocks,
+                             int32_t* stage_ranks, rrfp_error* error) {
+  return with_graph(model, error, [&](const model::Graph& graph) -> Status {
+    if (first_blocks == nullptr) return null_argument("first_blocks");
+    if (stage_ranks == nullptr) return null_argument("stage_ranks");
+    model::Placed placed;
+    Status s = model::place(read_costs(graph, block_costs), model::find_branches(graph), stages,
+                            ranks, placed);
+    if (!s.ok()) return s;
+    std::copy(placed.first_blocks.begin(), placed.first_blocks.end(), first_blocks);
+    std::copy(placed.stage_ranks.begin(), placed.stage_ranks.end(), stage_ranks);
+    return {};
   });
 }

@@ -52,6 +52,9 @@ Status read_options(const rrfp_trainer_options& o, train::TrainerOptions& out) {
   if (o.first_blocks != nullptr && out.stages > 0) {
     out.first_blocks.assign(o.first_blocks, o.first_blocks + out.stages);
   }
+  if (o.stage_ranks != nullptr && out.stages > 0) {
+    out.stage_ranks.assign(o.stage_ranks, o.stage_ranks + out.stages);
+  }
   if (o.hint != nullptr) out.hint = o.hint->hint;
   out.choose_hint = (o.flags & RRFP_TRAINER_AUTO) != 0;
   if (out.choose_hint &&
@@ -183,15 +186,19 @@ Status capi::read_input(const rrfp_tensor& in, train::InputArray& out) {
   }
   int64_t elements = 1;
   for (int32_t d = 0; d < in.ndim; ++d) {
-    if (in.shape[d] < 1 || elements > model::Shape::kElementsMax / in.shape[d]) {
+    // 0 counts as 1 in the bound: products of the other extents are computed, too.
+    const int64_t factor = std::max<int64_t>(in.shape[d], 1);
+    if (in.shape[d] < 0 || elements > model::Shape::kElementsMax / factor) {
       return {Code::kTensorMismatch, "extent " + std::to_string(d) + " is " +
                                          std::to_string(in.shape[d]) +
-                                         "; expected at least 1, and not too large"};
+                                         "; expected at least 0, and not too large"};
     }
-    elements *= in.shape[d];
+    elements *= factor;
   }
-  const bool strided =
-      std::any_of(in.strides, in.strides + in.ndim, [](int64_t stride) { return stride != 0; });
+  // Of no elements, none has a wrong place.
+  const bool empty = std::find(in.shape, in.shape + in.ndim, 0) != in.shape + in.ndim;
+  const bool strided = !empty && std::any_of(in.strides, in.strides + in.ndim,
+                                             [](int64_t stride) { return stride != 0; });
   int64_t expected = 1;
   for (int32_t d = in.ndim; strided && d-- > 0;) {
     if (in.shape[d] != 1 && in.strides[d] != expected) {
@@ -343,6 +350,22 @@ rrfp_status rrfp_trainer_first_blocks(rrfp_trainer* trainer, int32_t* first_bloc
   return guard_trainer(trainer, error, [&](train::Trainer& t) -> Status {
     if (first_blocks == nullptr) return null_argument("first_blocks");
     std::copy(t.first_blocks().begin(), t.first_blocks().end(), first_blocks);
+    return {};
+  });
+}
+
+rrfp_status rrfp_trainer_losses(rrfp_trainer* trainer, double* losses, size_t count,
+                                rrfp_error* error) {
+  return guard_trainer(trainer, error, [&](train::Trainer& t) -> Status {
+    if (losses == nullptr) return null_argument("losses");
+    const size_t known = t.graph().losses().size();
+    if (count != known) {
+      return {Code::kInvalidArgument, "count is " + std::to_string(count) + "; the model has " +
+                                          std::to_string(known) +
+                                          (known == 1 ? " loss" : " losses")};
+    }
+    if (t.losses().empty()) return {Code::kBadState, "no step or evaluation has been done yet"};
+    std::copy(t.losses().begin(), t.losses().end(), losses);
     return {};
   });
 }

@@ -75,6 +75,8 @@ class RankHost {
   /// Whether the running task must put an output for the edge: kOk or kAbsent.
   core::Status output_wanted(uint64_t ticket, core::EdgeId edge);
   core::Status done(uint64_t ticket, uint32_t& events);
+  /// Which tasks and messages the step that was begun has. Owner only, in a step.
+  [[nodiscard]] const core::StepTasks& step_tasks() const { return *plan_->tasks; }
   /// The running task failed: so does the step, everywhere.
   core::Status fail(uint64_t ticket, int32_t user_code, std::string_view text);
   /// Ends a complete or a failed step.

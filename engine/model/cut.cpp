@@ -31,6 +31,27 @@ Status check_first_blocks(const Graph& graph, std::span<const int32_t> first_blo
   return {};
 }
 
+bool is_loss(const Graph& graph, ValueId value) {
+  return std::any_of(graph.losses().begin(), graph.losses().end(),
+                     [&](const Loss& loss) { return loss.value == value; });
+}
+
+/// A loss is an end: what else its gradient would get does not have to be ordered.
+Status check_losses(const Graph& graph) {
+  if (graph.losses().empty()) return {Code::kBadState, "the model has no loss; set one first"};
+  const std::vector<bool> needed = graph.needed_for_losses();
+  for (size_t k = 0; k < graph.ops().size(); ++k) {
+    if (!needed[k]) continue;
+    for (ValueId input : graph.ops()[k].inputs) {
+      if (!is_loss(graph, input)) continue;
+      return {Code::kInvalidArgument,
+              describe(graph, graph.ops()[k]) + " reads value " + std::to_string(input.value) +
+                  ", a loss, on the way to another one; expected no operation behind a loss"};
+    }
+  }
+  return {};
+}
+
 /// The stages that read each value, itself not counted, in ascending order.
 std::vector<std::set<StageId>> find_readers(const Graph& graph, const Cut& cut) {
   std::vector<std::set<StageId>> readers(graph.values().size());
@@ -69,14 +90,14 @@ void add_edges(const Graph& graph, Cut& cut) {
 
 Status cut_model(const Graph& graph, std::span<const int32_t> first_blocks, Cut& out) {
   if (Status s = check_first_blocks(graph, first_blocks); !s.ok()) return s;
-  if (!graph.loss().valid()) return {Code::kBadState, "the model has no loss; set one first"};
+  if (Status s = check_losses(graph); !s.ok()) return s;
   Cut cut;
   for (size_t s = 0; s < first_blocks.size(); ++s) {
     const bool last = s + 1 == first_blocks.size();
     const auto end = last ? static_cast<int32_t>(graph.blocks().size()) : first_blocks[s + 1];
     cut.stages.push_back({.first_block = first_blocks[s], .last_block = end - 1});
   }
-  const std::vector<bool> needed = graph.needed_for(graph.loss());
+  const std::vector<bool> needed = graph.needed_for_losses();
   cut.stage_of.assign(graph.ops().size(), {});
   std::vector<bool> occupied(cut.stages.size(), false);
   for (size_t k = 0; k < graph.ops().size(); ++k) {
@@ -87,7 +108,7 @@ Status cut_model(const Graph& graph, std::span<const int32_t> first_blocks, Cut&
     cut.stage_of[k] = stage;
     occupied[stage.index()] = true;
     CutStage& its = cut.stages[stage.index()];
-    its.loss = its.loss || op.output == graph.loss();
+    its.loss = its.loss || is_loss(graph, op.output);
     for (ParameterId p : op.parameters) its.trainable |= !graph.parameter(p).frozen;
   }
   for (size_t s = 0; s < cut.stages.size(); ++s) {

@@ -21,6 +21,27 @@ Json ids_json(const std::vector<Id>& ids) {
   return list;
 }
 
+/// Those that an operation of this kind looks at.
+Json attributes_json(const Op& op) {
+  const OpAttributes& a = op.attributes;
+  switch (op.kind) {
+    case OpKind::kRotary: return {{"heads", a.heads}, {"head_dim", a.head_dim}, {"base", a.base}};
+    case OpKind::kLayerNorm:
+    case OpKind::kRmsNorm: return {{"epsilon", a.epsilon}};
+    case OpKind::kAttention:
+      return {{"heads", a.heads},
+              {"kv_heads", a.kv_heads != 0 ? a.kv_heads : a.heads},
+              {"causal", a.causal}};
+    case OpKind::kDropout: return {{"probability", a.probability}};
+    case OpKind::kConcat:
+    case OpKind::kMean: return {{"axis", a.axis}};
+    case OpKind::kCrossEntropy: return {{"ignore_index", a.ignore_index}};
+    case OpKind::kPatches:
+      return {{"kernel", a.kernel}, {"stride", a.stride}, {"padding", a.padding}};
+    default: return Json::object();
+  }
+}
+
 }  // namespace
 
 bool is_storable_name(const std::string& name) {
@@ -55,10 +76,14 @@ std::string describe(const Graph& graph) {
         {{"op", rules(op).name},
          {"inputs", ids_json(op.inputs)},
          {"parameters", ids_json(op.parameters)},
+         {"attributes", attributes_json(op)},
          {"value", op.output.value},
          {"shape", shape_json(graph.value(op.output).shape)}});
   }
-  json["loss"] = graph.loss().value;
+  json["losses"] = Json::array();
+  for (const Loss& loss : graph.losses()) {
+    json["losses"].push_back({{"value", loss.value.value}, {"factor", loss.factor}});
+  }
   json["output"] = graph.output().value;
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

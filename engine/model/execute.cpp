@@ -29,8 +29,9 @@ void bind_op(const Instruction& i, Bindings& bound, OpRun& run) {
   run.random.operation = static_cast<uint32_t>(i.op.value);
   run.training = bound.training;
   run.first_position = bound.first_position;
-  if (bound.caches != nullptr && op.kind == OpKind::kAttention) {
-    run.cache = &(*bound.caches)[i.op.index()];
+  if (bound.caches != nullptr) {
+    KeyValueCache& cache = (*bound.caches)[i.op.index()];
+    if (cache.keys != nullptr) run.cache = &cache;
   }
 }
 
@@ -83,7 +84,7 @@ void run_instruction(const Program& program, const Layout& layout, core::TaskKin
   if (i.action == Action::kTakeGradient) {
     bound.kernels->copy(count, at(bound, i.out_gradient), at(bound, slot), false);
   } else {
-    bound.kernels->fill(count, bound.loss_factor, at(bound, slot));
+    bound.kernels->fill(count, bound.loss_factors[i.loss], at(bound, slot));
   }
 }
 

@@ -29,7 +29,7 @@ struct Bindings {
   std::vector<float*> pointers;
   kernels::RandomKey random;  // without the operation
   bool training = false;
-  float loss_factor = 1;
+  const float* loss_factors = nullptr;  // by loss; training only
   // Generating:
   int64_t first_position = 0;
   std::vector<KeyValueCache>* caches = nullptr;  // by operation

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/graph.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/model/op_rules.h"
@@ -12,7 +13,10 @@ using core::Status;
 
 namespace {
 
-Status check_shape(const std::string& what, const Shape& shape, bool may_be_unknown) {
+/// Extents at least `least`. One that is 0 counts as 1 in the bound: products of the others are
+/// computed, too.
+Status check_shape(const std::string& what, const Shape& shape, int64_t least,
+                   bool may_be_unknown) {
   if (shape.ndim < 1 || shape.ndim > Shape::kDimsMax) {
     return {Code::kInvalidArgument, what + " has " + std::to_string(shape.ndim) +
                                         " axes; expected 1 to " + std::to_string(Shape::kDimsMax)};
@@ -20,13 +24,14 @@ Status check_shape(const std::string& what, const Shape& shape, bool may_be_unkn
   int64_t count = 1;
   for (int32_t d = 0; d < shape.ndim; ++d) {
     if (may_be_unknown && shape[d] == Shape::kUnknown) continue;
-    if (shape[d] < 1 || count > Shape::kElementsMax / shape[d]) {
-      return {Code::kInvalidArgument, what + " has shape " + to_string(shape) + "; extent " +
-                                          std::to_string(d) + " must be at least 1" +
-                                          (may_be_unknown ? ", or -1 where it varies," : "") +
-                                          " and not too large"};
+    const int64_t factor = std::max<int64_t>(shape[d], 1);
+    if (shape[d] < least || count > Shape::kElementsMax / factor) {
+      return {Code::kInvalidArgument,
+              what + " has shape " + to_string(shape) + "; extent " + std::to_string(d) +
+                  " must be at least " + std::to_string(least) +
+                  (may_be_unknown ? ", or -1 where it varies," : "") + " and not too large"};
     }
-    count *= shape[d];
+    count *= factor;
   }
   return {};
 }
@@ -66,7 +71,7 @@ Status Graph::check_value(const char* what, ValueId id) const {
 
 Status Graph::add_input(std::string name, ValueType type, const Shape& shape, ValueId& out) {
   if (Status s = check_count("values", values_.size()); !s.ok()) return s;
-  if (Status s = check_shape("input \"" + name + "\"", shape, true); !s.ok()) return s;
+  if (Status s = check_shape("input \"" + name + "\"", shape, 0, true); !s.ok()) return s;
   Value value;
   value.type = type;
   value.shape = shape;
@@ -90,7 +95,7 @@ Status Graph::add_parameter(Parameter parameter, ParameterId& out) {
     return {Code::kInvalidArgument, "a parameter named \"" + parameter.name + "\" exists already"};
   }
   const std::string what = "parameter \"" + parameter.name + "\"";
-  if (Status s = check_shape(what, parameter.shape, false); !s.ok()) return s;
+  if (Status s = check_shape(what, parameter.shape, 1, false); !s.ok()) return s;
   if (!std::isfinite(parameter.init_value) || !std::isfinite(parameter.init_scale) ||
       parameter.init_scale < 0) {
     return {Code::kInvalidArgument, what + " starts with value " +
@@ -115,7 +120,7 @@ Status Graph::add_op(Op op, ValueId& out) {
   if (found == nullptr) {
     return {Code::kInvalidArgument,
             "the operation is of kind " + std::to_string(static_cast<int32_t>(op.kind)) +
-                "; expected 1 to " + std::to_string(static_cast<int32_t>(OpKind::kSquaredError))};
+                "; expected 1 to " + std::to_string(static_cast<int32_t>(kLastOpKind))};
   }
   if (op.inputs.size() > Op::kInputsMax) {
     return {Code::kInvalidArgument, describe(*this, op) + ": has " +
@@ -137,9 +142,8 @@ Status Graph::add_op(Op op, ValueId& out) {
     value.wants_gradient = value.wants_gradient || !parameter(id).frozen;
   }
   if (Status s = found->infer(*this, op, shapes, value.shape); !s.ok()) return s;
-  if (Status s = check_shape("the output of " + describe(*this, op), value.shape, true); !s.ok()) {
-    return s;
-  }
+  const std::string what = "the output of " + describe(*this, op);
+  if (Status s = check_shape(what, value.shape, 0, true); !s.ok()) return s;
   value.producer = OpId::of(ops_.size());
   out = ValueId::of(values_.size());
   op.output = out;
@@ -148,12 +152,40 @@ Status Graph::add_op(Op op, ValueId& out) {
   return {};
 }
 
-Status Graph::set_loss(ValueId value) {
+Status Graph::check_loss(ValueId value) const {
   if (Status s = check_value("the loss", value); !s.ok()) return s;
   if (!this->value(value).producer.valid()) {
     return {Code::kInvalidArgument, "the loss is an input; expected the output of an operation"};
   }
-  loss_ = value;
+  return {};
+}
+
+Status Graph::set_loss(ValueId value) {
+  if (Status s = check_loss(value); !s.ok()) return s;
+  if (losses_.size() > 1) {
+    return {Code::kBadState, "losses have been added to the first one; it can no longer be set"};
+  }
+  losses_.assign(1, {.value = value});
+  return {};
+}
+
+Status Graph::add_loss(const Loss& loss) {
+  if (Status s = check_loss(loss.value); !s.ok()) return s;
+  if (losses_.empty()) return {Code::kBadState, "there is no first loss to add to; set it first"};
+  if (losses_.size() >= kLossesMax) {
+    return {Code::kOutOfRange,
+            "the model has " + std::to_string(kLossesMax) + " losses, as many as are possible"};
+  }
+  if (!std::isfinite(loss.factor)) {
+    return {Code::kInvalidArgument, "the factor of the loss is " + std::to_string(loss.factor) +
+                                        "; expected a finite number"};
+  }
+  for (const Loss& other : losses_) {
+    if (other.value != loss.value) continue;
+    return {Code::kInvalidArgument,
+            "value " + std::to_string(loss.value.value) + " is a loss already"};
+  }
+  losses_.push_back(loss);
   return {};
 }
 
@@ -178,7 +210,7 @@ Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out
     if (!read[inputs_[k].index()]) continue;
     const Value& input = value(inputs_[k]);
     const Shape& given = input_shapes[k];
-    const Status fits = check_shape("input \"" + input.name + "\"", given, false);
+    const Status fits = check_shape("input \"" + input.name + "\"", given, 0, false);
     if (!fits.ok() || !may_equal(given, input.shape)) {
       return {Code::kTensorMismatch, "input \"" + input.name + "\" has shape " + to_string(given) +
                                          "; expected " + to_string(input.shape)};
@@ -193,7 +225,7 @@ Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out
     for (ValueId input : op.inputs) shapes.push_back(out[input.index()]);
     Shape& shape = out[op.output.index()];
     if (Status s = rules(op).infer(*this, op, shapes, shape); !s.ok()) return s;
-    if (Status s = check_shape(describe(*this, op), shape, false); !s.ok()) return s;
+    if (Status s = check_shape(describe(*this, op), shape, 0, false); !s.ok()) return s;
   }
   return {};
 }
@@ -201,13 +233,25 @@ Status Graph::infer(std::span<const Shape> input_shapes, std::vector<Shape>& out
 std::vector<bool> Graph::needed_for(ValueId target) const {
   std::vector<bool> needed(ops_.size(), false);
   if (value(target).producer.valid()) needed[value(target).producer.index()] = true;
+  add_needed(needed);
+  return needed;
+}
+
+std::vector<bool> Graph::needed_for_losses() const {
+  std::vector<bool> needed(ops_.size(), false);
+  for (const Loss& loss : losses_) needed[value(loss.value).producer.index()] = true;
+  add_needed(needed);
+  return needed;
+}
+
+/// Adds what the needed operations depend on.
+void Graph::add_needed(std::vector<bool>& needed) const {
   for (size_t k = ops_.size(); k-- > 0;) {
     if (!needed[k]) continue;
     for (ValueId input : ops_[k].inputs) {
       if (value(input).producer.valid()) needed[value(input).producer.index()] = true;
     }
   }
-  return needed;
 }
 
 }  // namespace rrfp::model

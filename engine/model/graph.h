@@ -42,7 +42,10 @@ enum class OpKind : int32_t {
   kMean = 16,
   kCrossEntropy = 17,
   kSquaredError = 18,
+  kPatches = 19,
+  kMergeRows = 20,
 };
+constexpr OpKind kLastOpKind = OpKind::kMergeRows;
 
 /// What an operation can be told, beside its inputs and parameters.
 struct OpAttributes {
@@ -55,6 +58,9 @@ struct OpAttributes {
   double probability = 0;
   double epsilon = 1e-5;
   double base = 10000;
+  int32_t kernel = 0;
+  int32_t stride = 0;
+  int32_t padding = 0;
   Shape shape;
 };
 
@@ -79,6 +85,12 @@ struct Value {
   bool wants_gradient = false;  // a trainable parameter lies before it
 };
 
+/// A value whose elements are losses, and what its reduced sum counts in the whole.
+struct Loss {
+  ValueId value;
+  double factor = 1;
+};
+
 enum class Init : int32_t { kConstant = 0, kNormal = 1, kUniform = 2 };
 
 struct Parameter {
@@ -99,12 +111,16 @@ struct Block {
 class Graph {
  public:
   static constexpr int32_t kCountMax = 1 << 20;  // of values, parameters, blocks
+  static constexpr size_t kLossesMax = 64;
 
   core::Status begin_block(Block block, BlockId& out);
   core::Status add_input(std::string name, ValueType type, const Shape& shape, ValueId& out);
   core::Status add_parameter(Parameter parameter, ParameterId& out);
   core::Status add_op(Op op, ValueId& out);
+  /// The first loss.
   core::Status set_loss(ValueId value);
+  /// One more.
+  core::Status add_loss(const Loss& loss);
   core::Status set_output(ValueId value);
 
   [[nodiscard]] std::span<const Value> values() const { return values_; }
@@ -115,7 +131,8 @@ class Graph {
   [[nodiscard]] const Value& value(ValueId id) const { return values_[id.index()]; }
   [[nodiscard]] const Parameter& parameter(ParameterId id) const { return parameters_[id.index()]; }
   [[nodiscard]] const Op& op(OpId id) const { return ops_[id.index()]; }
-  [[nodiscard]] ValueId loss() const { return loss_; }
+  /// The first one is that of set_loss().
+  [[nodiscard]] std::span<const Loss> losses() const { return losses_; }
   [[nodiscard]] ValueId output() const { return output_; }
 
   /// The inputs of a model that is given these shapes, and all that follows from them, by value.
@@ -126,12 +143,16 @@ class Graph {
                      const std::vector<bool>* needed = nullptr) const;
   /// Operations that `target` depends on, by operation.
   [[nodiscard]] std::vector<bool> needed_for(ValueId target) const;
+  /// Operations that any loss depends on.
+  [[nodiscard]] std::vector<bool> needed_for_losses() const;
 
   /// How to build the model again, as a JSON object; empty if it was built by hand.
   std::string recipe;
 
  private:
   [[nodiscard]] core::Status check_value(const char* what, ValueId id) const;
+  [[nodiscard]] core::Status check_loss(ValueId value) const;
+  void add_needed(std::vector<bool>& needed) const;
 
   std::vector<Value> values_;
   std::vector<Parameter> parameters_;
@@ -139,7 +160,7 @@ class Graph {
   std::vector<Op> ops_;
   std::vector<Block> blocks_;
   std::vector<ValueId> inputs_;
-  ValueId loss_;
+  std::vector<Loss> losses_;
   ValueId output_;
 };
 

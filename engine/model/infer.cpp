@@ -60,6 +60,20 @@ Status merge_shapes(const Graph& graph, const Op& op, const Shape& a, const Shap
   return {};
 }
 
+Status match_rows(const Graph& graph, const Op& op, std::span<const Shape> in, size_t index,
+                  Shape& out) {
+  Shape rows = out;
+  rows.ndim -= 1;
+  rows[rows.ndim] = 0;
+  if (!may_equal(in[index], rows)) {
+    return mismatch(graph, op,
+                    "input " + std::to_string(index) + " has shape " + to_string(in[index]) +
+                        "; expected " + to_string(rows));
+  }
+  for (int32_t d = 0; d < rows.ndim; ++d) out[d] = known_of(out[d], in[index][d]);
+  return {};
+}
+
 Status resolve_axis(const Graph& graph, const Op& op, int32_t ndim, int32_t& out) {
   const int32_t axis = op.attributes.axis;
   if (axis < -ndim || axis >= ndim) {

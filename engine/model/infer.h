@@ -27,6 +27,10 @@ namespace rrfp::model {
 /// Both inputs must have one shape; `out` gets what is known of it.
 [[nodiscard]] core::Status merge_shapes(const Graph& graph, const Op& op, const Shape& a,
                                         const Shape& b, Shape& out);
+/// Input `index` has one number for each row of input 0, whose shape `out` has as far as it is
+/// known: `out` gets what more is known of it.
+[[nodiscard]] core::Status match_rows(const Graph& graph, const Op& op, std::span<const Shape> in,
+                                      size_t index, Shape& out);
 /// The axis that the operation names, counted from 0.
 [[nodiscard]] core::Status resolve_axis(const Graph& graph, const Op& op, int32_t ndim,
                                         int32_t& out);

@@ -93,8 +93,9 @@ class Planner {
       };
       code[t].visit(use, use);
     }
-    if (kind == TaskKind::kForward && program_.result != kNoSlot) {
-      lives[static_cast<size_t>(program_.result)].last = code.size();
+    for (const Program::Result& result : program_.results) {
+      if (kind != TaskKind::kForward) break;
+      lives[static_cast<size_t>(result.slot)].last = code.size();
     }
     for (size_t s = 0; s < lives.size(); ++s) {
       lives[s].slot = static_cast<int32_t>(s);

@@ -23,6 +23,8 @@ const OpRules* find_rules(OpKind kind) {
     case OpKind::kMean: return &rules_of::kMean;
     case OpKind::kCrossEntropy: return &rules_of::kCrossEntropy;
     case OpKind::kSquaredError: return &rules_of::kSquaredError;
+    case OpKind::kPatches: return &rules_of::kPatches;
+    case OpKind::kMergeRows: return &rules_of::kMergeRows;
   }
   return nullptr;
 }

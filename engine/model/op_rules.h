@@ -84,6 +84,7 @@ extern const OpRules kGelu, kSilu, kSwiglu, kDropout, kAdd, kMul;  // op_element
 extern const OpRules kRotary, kAttention;                          // op_attention.cpp
 extern const OpRules kConcat, kReshape, kMean;                     // op_shape.cpp
 extern const OpRules kCrossEntropy, kSquaredError;                 // op_loss.cpp
+extern const OpRules kPatches, kMergeRows;                         // op_pictures.cpp
 }  // namespace rules_of
 
 }  // namespace rrfp::model

@@ -84,31 +84,29 @@ Status infer_reshape(const Graph& graph, const Op& op, std::span<const Shape> in
   };
   if (wanted.ndim < 1) return wrong("the new shape has no axes");
   out = wanted;
+  // Extents that stay count on neither side: they may be unknown, or 0, and say nothing of the
+  // rest.
+  Shape counted = in[0];
+  int64_t others = 1;
   int32_t rest = -1;
   for (int32_t d = 0; d < wanted.ndim; ++d) {
     if (wanted[d] < -1) return wrong("an extent is below -1");
     if (wanted[d] == 0) {
       if (d >= in[0].ndim) return wrong("axis " + std::to_string(d) + " does not exist");
       out[d] = in[0][d];
+      counted[d] = 1;
     } else if (wanted[d] == -1) {
       if (rest >= 0) return wrong("two extents are -1");
       rest = d;
+    } else {
+      if (others > Shape::kElementsMax / wanted[d]) return wrong("it is too large");
+      others *= wanted[d];
     }
   }
-  const int64_t count = in[0].elements();
-  int64_t others = 1;
-  for (int32_t d = 0; d < out.ndim; ++d) {
-    if (d == rest) continue;
-    if (out[d] == Shape::kUnknown || count == Shape::kUnknown) {
-      if (rest >= 0) out[rest] = Shape::kUnknown;
-      return {};
-    }
-    if (out[d] != 0 && others > Shape::kElementsMax / out[d]) return wrong("it is too large");
-    others *= out[d];
-  }
-  if (rest >= 0 && others > 0) out[rest] = count / others;
-  if (rest >= 0 && others == 0) out[rest] = 0;
-  if (out.elements() != count) return wrong("the numbers of elements differ");
+  const int64_t count = counted.elements();
+  if (count == Shape::kUnknown) return {};  // the rest is, too
+  if (rest >= 0) out[rest] = count / others;
+  if (count != others * (rest >= 0 ? out[rest] : 1)) return wrong("the numbers of elements differ");
   return {};
 }
 
@@ -126,11 +124,11 @@ Status infer_mean(const Graph& graph, const Op& op, std::span<const Shape> in, S
   if (Status s = check_rank(graph, op, in, 2); !s.ok()) return s;
   int32_t axis = 0;
   if (Status s = resolve_axis(graph, op, in[0].ndim, axis); !s.ok()) return s;
-  if (in[0][axis] == 0) return mismatch(graph, op, "the mean of no elements");
   out = {};
   for (int32_t d = 0; d < in[0].ndim; ++d) {
     if (d != axis) out[out.ndim++] = in[0][d];
   }
+  if (in[0][axis] == 0 && out.elements() > 0) return mismatch(graph, op, "the mean of no elements");
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <numeric>
 
 #include "engine/model/aligned.h"
 #include "engine/model/execute.h"
@@ -14,11 +15,22 @@ using core::Code;
 using core::Status;
 using core::TaskKind;
 
+namespace {
+
+constexpr int64_t kCostMax = int64_t{1} << 40;
+
+}  // namespace
+
 std::vector<int64_t> estimate_costs(const Graph& graph) {
   std::vector<int64_t> costs(graph.blocks().size(), 1);
   for (const Op& op : graph.ops()) {
     if (op.kind != OpKind::kLinear) continue;
-    costs[op.block.index()] += graph.parameter(op.parameters[0]).shape.elements();
+    const Shape& y = graph.value(op.output).shape;
+    int64_t rows = 1;
+    for (int32_t d = 0; d + 1 < y.ndim; ++d) rows *= y[d] == Shape::kUnknown ? 1 : y[d];
+    const int64_t each = graph.parameter(op.parameters[0]).shape.elements();
+    int64_t& cost = costs[op.block.index()];
+    cost += rows > (kCostMax - cost) / std::max<int64_t>(each, 1) ? kCostMax - cost : rows * each;
   }
   return costs;
 }
@@ -33,6 +45,8 @@ class Trial {
     bound_.graph = &graph;
     bound_.table = &table_;
     bound_.training = true;
+    factors_.assign(graph.losses().size(), 1);
+    bound_.loss_factors = factors_.data();
   }
 
   Status prepare(std::span<const Shape> input_shapes, std::span<const float* const> inputs) {
@@ -98,6 +112,7 @@ class Trial {
   Program program_;
   Layout layout_;
   std::vector<Shape> shapes_;
+  std::vector<float> factors_;
   AlignedFloats weights_;
   AlignedFloats gradients_;
   AlignedFloats saved_;
@@ -130,6 +145,81 @@ Status measure_costs(const Graph& graph, const kernels::Kernels& kernels,
   return {};
 }
 
+namespace {
+
+Status check_costs(std::span<const int64_t> costs) {
+  for (size_t b = 0; b < costs.size(); ++b) {
+    if (costs[b] >= 0 && costs[b] <= kCostMax) continue;
+    return {Code::kInvalidArgument, "the cost of block " + std::to_string(b) + " is " +
+                                        std::to_string(costs[b]) + "; expected 0 to " +
+                                        std::to_string(kCostMax)};
+  }
+  return {};
+}
+
+/// The first blocks of `count` runs whose most expensive one is as cheap as possible. No run has
+/// blocks of two branches; there are at most as many branches as runs.
+std::vector<int32_t> cut_runs(std::span<const int64_t> costs, std::span<const int32_t> branches,
+                              size_t count) {
+  std::vector<int64_t> sums(costs.size() + 1, 0);  // of the first so many blocks
+  for (size_t b = 0; b < costs.size(); ++b) sums[b + 1] = sums[b] + costs[b];
+  // best[s][b]: the smallest possible largest cost of s runs that hold the first b blocks.
+  const size_t width = costs.size() + 1;
+  constexpr int64_t kImpossible = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> best((count + 1) * width, kImpossible);
+  std::vector<size_t> begin((count + 1) * width, 0);
+  best[0] = 0;
+  for (size_t s = 1; s <= count; ++s) {
+    for (size_t b = s; b < width; ++b) {
+      for (size_t first = s - 1; first < b; ++first) {
+        if (branches[first] != branches[b - 1]) continue;
+        const int64_t most = std::max(best[(s - 1) * width + first], sums[b] - sums[first]);
+        if (most >= best[s * width + b]) continue;
+        best[s * width + b] = most;
+        begin[s * width + b] = first;
+      }
+    }
+  }
+  std::vector<int32_t> firsts(count, 0);
+  size_t end = costs.size();
+  for (size_t s = count; s > 0; --s) {
+    end = begin[s * width + end];
+    firsts[s - 1] = static_cast<int32_t>(end);
+  }
+  return firsts;
+}
+
+/// Longest processing time first: every stage, the most expensive first, to the rank that has least
+/// to do. Ranks are numbered by the first stage that they have.
+std::vector<int32_t> spread(std::span<const int64_t> stage_costs, int32_t ranks) {
+  std::vector<size_t> order(stage_costs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return stage_costs[a] > stage_costs[b]; });
+  const auto count = static_cast<size_t>(ranks);
+  std::vector<int64_t> load(count, 0);
+  std::vector<size_t> group(stage_costs.size(), 0);
+  for (size_t k = 0; k < order.size(); ++k) {
+    // The first ones have a rank each, so that none has nothing, not even where stages cost 0.
+    const auto least =
+        k < count ? k
+                  : static_cast<size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    group[order[k]] = least;
+    load[least] += stage_costs[order[k]];
+  }
+  constexpr int32_t kUnnamed = -1;
+  std::vector<int32_t> name(count, kUnnamed);
+  int32_t next = 0;
+  std::vector<int32_t> rank_of;
+  for (const size_t g : group) {
+    if (name[g] == kUnnamed) name[g] = next++;
+    rank_of.push_back(name[g]);
+  }
+  return rank_of;
+}
+
+}  // namespace
+
 Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int32_t>& out) {
   const auto blocks = static_cast<int32_t>(costs.size());
   if (stages < 1 || stages > blocks) {
@@ -137,39 +227,60 @@ Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int
             "stages is " + std::to_string(stages) + "; the model has " + std::to_string(blocks) +
                 " blocks, and every stage needs one: expected 1 to " + std::to_string(blocks)};
   }
-  constexpr int64_t kCostMax = int64_t{1} << 40;
-  std::vector<int64_t> sums(costs.size() + 1, 0);  // of the first so many blocks
-  for (size_t b = 0; b < costs.size(); ++b) {
-    if (costs[b] < 0 || costs[b] > kCostMax) {
-      return {Code::kInvalidArgument, "the cost of block " + std::to_string(b) + " is " +
-                                          std::to_string(costs[b]) + "; expected 0 to " +
-                                          std::to_string(kCostMax)};
-    }
-    sums[b + 1] = sums[b] + costs[b];
-  }
-  // best[s][b]: the smallest possible largest cost of s + 1 stages that hold the first b blocks.
-  const auto count = static_cast<size_t>(stages);
-  const size_t width = costs.size() + 1;
-  constexpr int64_t kImpossible = std::numeric_limits<int64_t>::max();
-  std::vector<int64_t> best(count * width, kImpossible);
-  std::vector<int32_t> begin(count * width, 0);
-  for (size_t b = 1; b < width; ++b) best[b] = sums[b];
-  for (size_t s = 1; s < count; ++s) {
-    for (size_t b = s + 1; b < width; ++b) {
-      for (size_t first = s; first < b; ++first) {
-        const int64_t most = std::max(best[(s - 1) * width + first], sums[b] - sums[first]);
-        if (most >= best[s * width + b]) continue;
-        best[s * width + b] = most;
-        begin[s * width + b] = static_cast<int32_t>(first);
-      }
+  if (Status s = check_costs(costs); !s.ok()) return s;
+  out = cut_runs(costs, std::vector<int32_t>(costs.size(), 0), static_cast<size_t>(stages));
+  return {};
+}
+
+std::vector<int32_t> find_branches(const Graph& graph) {
+  const size_t blocks = graph.blocks().size();
+  std::vector<int32_t> lowest(blocks);  // block that each reads, or itself
+  std::iota(lowest.begin(), lowest.end(), 0);
+  std::vector<bool> reads_previous(blocks, false);
+  for (const Op& op : graph.ops()) {
+    for (ValueId input : op.inputs) {
+      const OpId producer = graph.value(input).producer;
+      if (!producer.valid()) continue;
+      const int32_t from = graph.op(producer).block.value;
+      int32_t& low = lowest[op.block.index()];
+      low = std::min(low, from);
+      if (from + 1 == op.block.value) reads_previous[op.block.index()] = true;
     }
   }
-  out.assign(count, 0);
-  size_t end = costs.size();
-  for (size_t s = count; s-- > 0;) {
-    out[s] = begin[s * width + end];
-    end = static_cast<size_t>(out[s]);
+  std::vector<int32_t> branches(blocks, 0);
+  int32_t first = 0;  // block of the branch
+  for (size_t b = 1; b < blocks; ++b) {
+    const bool goes_on = reads_previous[b] && lowest[b] >= first;
+    branches[b] = branches[b - 1] + (goes_on ? 0 : 1);
+    if (!goes_on) first = static_cast<int32_t>(b);
   }
+  return branches;
+}
+
+Status place(std::span<const int64_t> costs, std::span<const int32_t> branches, int32_t stages,
+             int32_t ranks, Placed& out) {
+  const auto blocks = static_cast<int32_t>(costs.size());
+  const int32_t least = branches.empty() ? 1 : branches.back() + 1;
+  if (stages < least || stages > blocks) {
+    return {Code::kOutOfRange, "stages is " + std::to_string(stages) + "; the model has " +
+                                   std::to_string(least) + (least == 1 ? " branch" : " branches") +
+                                   " and " + std::to_string(blocks) + " blocks: expected " +
+                                   std::to_string(least) + " to " + std::to_string(blocks)};
+  }
+  if (ranks < 1 || ranks > stages) {
+    return {Code::kOutOfRange, "ranks is " + std::to_string(ranks) +
+                                   "; expected 1 to stages = " + std::to_string(stages)};
+  }
+  if (Status s = check_costs(costs); !s.ok()) return s;
+  out.first_blocks = cut_runs(costs, branches, static_cast<size_t>(stages));
+  std::vector<int64_t> stage_costs(out.first_blocks.size(), 0);
+  for (size_t s = 0; s < stage_costs.size(); ++s) {
+    const size_t end =
+        s + 1 < stage_costs.size() ? static_cast<size_t>(out.first_blocks[s + 1]) : costs.size();
+    for (auto b = static_cast<size_t>(out.first_blocks[s]); b < end; ++b)
+      stage_costs[s] += costs[b];
+  }
+  out.stage_ranks = spread(stage_costs, ranks);
   return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cutting a model into stages of equal cost.
+// Cutting a model into stages of equal cost, and spreading these over ranks.
 #pragma once
 
 #include <span>
@@ -12,8 +12,9 @@
 
 namespace rrfp::model {
 
-/// What blocks cost without measuring: the multiplications of a forward pass per row, from the
-/// sizes of the weight matrices. Comparable with each other only.
+/// What blocks cost without measuring: the multiplications of a forward pass, from the sizes of the
+/// weight matrices, for one row, or as many as are known of each microbatch. Comparable with each
+/// other only, and where branches have unlike numbers of rows (pictures, words) a coarse guess.
 [[nodiscard]] std::vector<int64_t> estimate_costs(const Graph& graph);
 
 /// Forward and backward of each block in nanoseconds, on this thread: the median of a few runs.
@@ -26,5 +27,22 @@ core::Status measure_costs(const Graph& graph, const kernels::Kernels& kernels,
 /// by dynamic programming). Every stage gets at least one block.
 /// Errors: kOutOfRange (fewer blocks than stages), kInvalidArgument (a negative cost).
 core::Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int32_t>& out);
+
+/// The branch of each block, ascending from 0. A branch is a run of blocks of which each reads the
+/// one before it and none reads what another branch has made.
+[[nodiscard]] std::vector<int32_t> find_branches(const Graph& graph);
+
+struct Placed {
+  std::vector<int32_t> first_blocks;  // by stage
+  std::vector<int32_t> stage_ranks;   // by stage
+};
+
+/// Stages that have blocks of one branch each, cut as by partition(), and a rank for each, so that
+/// the busiest rank has as little to do as the rule of Graham (1969), longest processing time
+/// first, achieves: at most 4/3 of the optimum.
+/// Errors: kOutOfRange (unless branches <= stages <= blocks and 1 <= ranks <= stages),
+/// kInvalidArgument (a cost).
+core::Status place(std::span<const int64_t> costs, std::span<const int32_t> branches,
+                   int32_t stages, int32_t ranks, Placed& out);
 
 }  // namespace rrfp::model

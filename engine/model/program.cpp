@@ -43,7 +43,7 @@ class Builder {
     }
   }
 
-  void build_forward(ValueId result) {
+  void build_forward() {
     for (OpId o : ops_) {
       const Op& op = graph_.op(o);
       const SlotKind kind = outgoing_[op.output.index()] ? SlotKind::kOutgoing : SlotKind::kOwn;
@@ -51,7 +51,11 @@ class Builder {
       if (rules(op).stats_size != nullptr) stats_slot_[o.index()] = new_slot({.stats_of = o});
     }
     for (OpId o : ops_) emit(TaskKind::kForward, forward(o, false));
-    program_.result = program_.value_slot[result.index()];
+  }
+  /// The value is a result if it is made here.
+  void add_result(ValueId value, int32_t loss) {
+    const int32_t slot = program_.value_slot[value.index()];
+    if (slot != kNoSlot) program_.results.push_back({.loss = loss, .slot = slot});
   }
 
   void build_backward(bool recompute_all) {
@@ -215,14 +219,16 @@ class Builder {
       emit_backward(take);
       has_gradient_[v] = true;
     }
-    if (program_.result == kNoSlot) return;
-    const ValueId loss = program_.slots[static_cast<size_t>(program_.result)].value;
-    if (!graph_.value(loss).wants_gradient) return;
-    Instruction seed;
-    seed.action = Action::kSeedGradient;
-    seed.in_gradient[0] = gradient_slot(loss);
-    emit_backward(seed);
-    has_gradient_[loss.index()] = true;
+    for (const Program::Result& result : program_.results) {
+      const ValueId loss = program_.slots[static_cast<size_t>(result.slot)].value;
+      if (!graph_.value(loss).wants_gradient) continue;
+      Instruction seed;
+      seed.action = Action::kSeedGradient;
+      seed.loss = result.loss;
+      seed.in_gradient[0] = gradient_slot(loss);
+      emit_backward(seed);
+      has_gradient_[loss.index()] = true;
+    }
   }
 
   [[nodiscard]] bool is_read_here(ValueId v) const {
@@ -297,7 +303,10 @@ Program Program::for_stage(const Graph& graph, const Cut& cut, StageId stage, bo
   Program program;
   Builder builder(graph, program);
   builder.take_ops(cut, stage);
-  builder.build_forward(graph.loss());
+  builder.build_forward();
+  for (size_t k = 0; k < graph.losses().size(); ++k) {
+    builder.add_result(graph.losses()[k].value, static_cast<int32_t>(k));
+  }
   builder.build_backward(recompute_all);
   builder.mark_kept();
   return program;
@@ -307,7 +316,8 @@ Program Program::for_value(const Graph& graph, ValueId value) {
   Program program;
   Builder builder(graph, program);
   builder.take_ops(graph.needed_for(value));
-  builder.build_forward(value);
+  builder.build_forward();
+  builder.add_result(value, 0);
   builder.mark_kept();
   return program;
 }

@@ -24,7 +24,7 @@ enum class Action : uint8_t {
   kInputGradient,   // of an operation
   kWeightGradient,  // of an operation
   kTakeGradient,    // in_gradient[0] = out_gradient: what a later stage has sent for a value
-  kSeedGradient,    // in_gradient[0] = the factor of the loss
+  kSeedGradient,    // in_gradient[0] = the factor of a loss
 };
 
 struct Instruction {
@@ -37,6 +37,7 @@ struct Instruction {
   int32_t out = kNoSlot;
   int32_t stats = kNoSlot;
   int32_t out_gradient = kNoSlot;
+  int32_t loss = 0;  // kSeedGradient: which of the model's
 
   Instruction() {
     in.fill(kNoSlot);
@@ -91,8 +92,13 @@ struct Program {
 
   std::array<std::vector<Instruction>, 4> code_by_kind;
   std::vector<Slot> slots;
-  std::vector<bool> kept;    // by slot: backward reads what forward has written
-  int32_t result = kNoSlot;  // the loss, or the value asked for; read after the forward
+  std::vector<bool> kept;  // by slot: backward reads what forward has written
+  /// What is read after the forward: losses of the stage, or the value asked for.
+  struct Result {
+    int32_t loss = 0;  // which of the model's
+    int32_t slot = kNoSlot;
+  };
+  std::vector<Result> results;
   // Slots by value, kNoSlot where this stage has none.
   std::vector<int32_t> value_slot;
   std::vector<int32_t> gradient_slot;       // complete once all readers in this stage are done

@@ -19,8 +19,14 @@ namespace {
 constexpr TaskKind kKinds[] = {TaskKind::kForward, TaskKind::kInputGradient,
                                TaskKind::kWeightGradient};
 
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+/// How large the microbatches of a step are for one stage, in parts of their mean; 0 where all are
+/// empty.
+std::vector<double> relative_sizes(std::span<const double> sizes, int32_t stage, size_t count) {
+  const std::span<const double> row = sizes.subspan(static_cast<size_t>(stage) * count, count);
+  const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(count);
+  std::vector<double> result;
+  for (const double size : row) result.push_back(mean > 0 ? size / mean : 0);
+  return result;
 }
 
 /// The same microbatches, of the same sizes.
@@ -108,30 +114,58 @@ std::vector<int64_t> AutoChoice::stage_means(const std::vector<Measured>& histor
       double ns = 0;
       double sizes = 0;
       for (const Measured& step : history) {
-        const double mean_size = mean(step.sizes);
-        for (size_t k = 0; k < step.sizes.size(); ++k) {
+        const std::vector<double> of_stage = step.sizes_of(s);
+        for (size_t k = 0; k < of_stage.size(); ++k) {
           ns += static_cast<double>(step.durations.ns({StageId(s), MicrobatchId::of(k), kind}));
-          sizes += step.sizes[k] / mean_size;
+          sizes += of_stage[k];
         }
       }
-      means.push_back(std::llround(ns / sizes));
+      means.push_back(sizes > 0 ? std::llround(ns / sizes) : 0);
     }
   }
   return means;
 }
 
+std::vector<double> AutoChoice::Measured::sizes_of(int32_t stage) const {
+  return relative_sizes(sizes, stage, static_cast<size_t>(shape.microbatches));
+}
+
+/// What the tasks of one stage are expected to take in the next step, and what they would take with
+/// the noise of each of the past ones.
+void AutoChoice::predict(const std::vector<Measured>& history, int32_t stage,
+                         std::span<const int64_t> stage_ns, sim::Durations& expected,
+                         std::vector<sim::Replay>& replays) const {
+  const std::vector<double> sizes = history.back().sizes_of(stage);
+  std::vector<std::vector<double>> past_sizes;
+  for (const Measured& past : history) past_sizes.push_back(past.sizes_of(stage));
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
+      const Task task = {StageId(stage), MicrobatchId::of(k), kKinds[kind]};
+      const auto mean_ns = static_cast<double>(stage_ns[kind]);
+      expected.at(task) = std::llround(mean_ns * sizes[k]);
+      for (size_t h = 0; h < history.size(); ++h) {
+        // The noise of the task at the same place, on what is expected of this one.
+        const size_t from = k % past_sizes[h].size();
+        const double usual = mean_ns * past_sizes[h][from];
+        const auto took = static_cast<double>(
+            history[h].durations.ns({task.stage, MicrobatchId::of(from), task.kind}));
+        replays[h].durations.at(task) =
+            std::llround(mean_ns * sizes[k] * (usual > 0 ? took / usual : 1));
+      }
+    }
+  }
+}
+
 AutoChoice::Decision AutoChoice::decide(const std::vector<Measured>& history) const {
   const Measured& last = history.back();  // the next step is expected to be like it
-  const size_t m = last.sizes.size();
-  const double mean_size = mean(last.sizes);
   core::StepShape shape = last.shape;
   shape.planned_ns.clear();
   shape.stage_ns = stage_means(history);
   shape.cost_permille.clear();
   for (int32_t s = 0; s < graph_->stage_count(); ++s) {
-    for (const double size : last.sizes) {
-      shape.cost_permille.push_back(static_cast<int32_t>(std::min<double>(
-          std::round(size / mean_size * 1000), core::StepTasks::kCostPermilleMax)));
+    for (const double size : last.sizes_of(s)) {
+      shape.cost_permille.push_back(static_cast<int32_t>(
+          std::min<double>(std::round(size * 1000), core::StepTasks::kCostPermilleMax)));
     }
   }
   sim::Family family;
@@ -139,28 +173,11 @@ AutoChoice::Decision AutoChoice::decide(const std::vector<Measured>& history) co
   if (!core::StepTasks::create(graph_, shape, family.tasks).ok()) return decision;
   family.caps = caps_;
   family.base = base_;
-  family.predicted.durations = sim::Durations(graph_->stage_count(), static_cast<int32_t>(m));
+  family.predicted.durations = sim::Durations(graph_->stage_count(), shape.microbatches);
   std::vector<sim::Replay> replays(history.size(), {family.predicted.durations, {}});
   for (int32_t s = 0; s < graph_->stage_count(); ++s) {
-    for (size_t k = 0; k < m; ++k) {
-      for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
-        const Task task = {StageId(s), MicrobatchId::of(k), kKinds[kind]};
-        const auto stage_ns =
-            static_cast<double>(shape.stage_ns[3 * static_cast<size_t>(s) + kind]);
-        const double expected = stage_ns * last.sizes[k] / mean_size;
-        family.predicted.durations.at(task) = std::llround(expected);
-        for (size_t h = 0; h < history.size(); ++h) {
-          // The noise of the task at the same place, on what is expected of this one.
-          const Measured& past = history[h];
-          const size_t from = k % past.sizes.size();
-          const double usual = stage_ns * past.sizes[from] / mean(past.sizes);
-          const auto took = static_cast<double>(
-              past.durations.ns({task.stage, MicrobatchId::of(from), task.kind}));
-          replays[h].durations.at(task) =
-              std::llround(usual > 0 ? expected * took / usual : expected);
-        }
-      }
-    }
+    predict(history, s, std::span(shape.stage_ns).subspan(3 * static_cast<size_t>(s), 3),
+            family.predicted.durations, replays);
   }
   std::vector<sim::Candidate> all = sim::candidates(family);
   if (all.empty()) return decision;

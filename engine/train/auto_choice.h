@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,8 @@ class AutoChoice {
 
   /// Sets hint, policy and predictions of a step. Its shape has been set.
   void apply(host::StepRequest& request);
-  /// What the tasks of a step took. `sizes`: by microbatch, in the order of injection.
+  /// What the tasks of a step took. `sizes`: [stage][microbatch], row by row, in the order of
+  /// injection: how much work each is, in units of the stage.
   void observe(const core::StepShape& shape, std::vector<double> sizes,
                const sim::Durations& durations);
 
@@ -42,8 +44,11 @@ class AutoChoice {
  private:
   struct Measured {
     core::StepShape shape;
-    std::vector<double> sizes;
+    std::vector<double> sizes;  // [stage][microbatch]
     sim::Durations durations;
+
+    /// Of one stage, in parts of their mean.
+    [[nodiscard]] std::vector<double> sizes_of(int32_t stage) const;
   };
   struct Decision {
     std::string name;
@@ -61,6 +66,9 @@ class AutoChoice {
   [[nodiscard]] const Decision& applied() const { return fits_ ? decision_ : first_; }
   [[nodiscard]] Decision decide(const std::vector<Measured>& history) const;
   [[nodiscard]] std::vector<int64_t> stage_means(const std::vector<Measured>& history) const;
+  void predict(const std::vector<Measured>& history, int32_t stage,
+               std::span<const int64_t> stage_ns, sim::Durations& expected,
+               std::vector<sim::Replay>& replays) const;
 
   const std::shared_ptr<const core::StageGraph> graph_;
   const std::vector<core::Cap> caps_;

@@ -46,22 +46,98 @@ Status ShapePlans::make(std::span<const InputArray> inputs, std::shared_ptr<cons
     }
     plan->activation_bytes.push_back(floats * static_cast<int64_t>(sizeof(float)));
   }
+  measure_stages(*plan);
   out = std::move(plan);
   return {};
 }
 
-InputChecks::InputChecks(const Graph& graph) : graph_(graph) {
-  for (const Op& op : graph.ops()) {
-    if (op.kind == OpKind::kEmbedding) {
-      limits_.push_back(
-          {.input = graph.value(op.inputs[0]).input, .table = op.parameters[0], .logits = {}});
-    } else if (op.kind == OpKind::kCrossEntropy) {
-      limits_.push_back({.input = graph.value(op.inputs[1]).input,
-                         .table = {},
-                         .logits = op.inputs[0],
-                         .ignore_index = op.attributes.ignore_index});
+void ShapePlans::measure_stages(ShapePlan& plan) const {
+  plan.stage_elements.assign(cut_.stages.size(), 0);
+  for (size_t k = 0; k < graph_.ops().size(); ++k) {
+    const core::StageId stage = cut_.stage_of[k];
+    if (!stage.valid()) continue;
+    plan.stage_elements[stage.index()] += plan.values[graph_.ops()[k].output.index()].elements();
+  }
+  for (const int64_t made : plan.stage_elements) plan.skips.push_back(made == 0);
+  for (const model::CutEdge& edge : cut_.edges) {
+    for (model::ValueId v : edge.values) {
+      if (plan.values[v.index()].elements() > 0) plan.skips[edge.to.index()] = false;
     }
   }
+  plan.any_skip = std::find(plan.skips.begin(), plan.skips.end(), true) != plan.skips.end();
+}
+
+InputChecks::InputChecks(const Graph& graph) : graph_(graph) {
+  using Kind = Limit::Kind;
+  const auto add = [&](const Op& op, size_t input, Limit limit) {
+    limit.input = graph.value(op.inputs[input]).input;
+    if (limit.input >= 0) limits_.push_back(limit);
+  };
+  for (const Op& op : graph.ops()) {
+    switch (op.kind) {
+      case OpKind::kEmbedding: add(op, 0, {.table = op.parameters[0]}); break;
+      case OpKind::kCrossEntropy:
+        add(op, 1,
+            {.kind = Kind::kClasses, .value = op.inputs[0], .also = op.attributes.ignore_index});
+        break;
+      case OpKind::kMergeRows: add(op, 2, {.kind = Kind::kValueRows, .value = op.inputs[1]}); break;
+      case OpKind::kRotary:
+        if (op.inputs.size() == 2) add(op, 1, {.kind = Kind::kPositions});
+        break;
+      case OpKind::kAttention:
+        if (op.inputs.size() % 2 == 0) add(op, op.inputs.size() - 1, {.kind = Kind::kSegments});
+        break;
+      default: break;
+    }
+  }
+}
+
+namespace {
+
+/// The first place in rows of `length` numbers where one comes back after another one; -1 if there
+/// is none. Numbers that grow are found to be new without a search.
+int64_t find_broken_run(std::span<const int32_t> numbers, int64_t length) {
+  for (int64_t row = 0; row < std::ssize(numbers); row += length) {
+    const std::span<const int32_t> all =
+        numbers.subspan(static_cast<size_t>(row), static_cast<size_t>(length));
+    int32_t greatest = all[0];
+    for (size_t t = 1; t < all.size(); ++t) {
+      if (all[t] == all[t - 1]) continue;
+      const auto before = all.first(t);
+      if (all[t] <= greatest && std::find(before.begin(), before.end(), all[t]) != before.end()) {
+        return row + static_cast<int64_t>(t);
+      }
+      greatest = std::max(greatest, all[t]);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+int64_t InputChecks::find_bad(const Limit& limit, const InputArray& input, const ShapePlan& plan,
+                              std::string& expected) const {
+  using Kind = Limit::Kind;
+  const std::span<const int32_t> numbers(static_cast<const int32_t*>(input.data),
+                                         static_cast<size_t>(input.shape.elements()));
+  if (limit.kind == Kind::kSegments) {
+    const int64_t bad = find_broken_run(numbers, input.shape.last());
+    if (bad >= 0) expected = "runs of equal numbers, and this one was there before another one";
+    return bad;
+  }
+  int64_t count = int64_t{1} << 32;
+  if (limit.kind == Kind::kTableRows) count = graph_.parameter(limit.table).shape[0];
+  if (limit.kind == Kind::kClasses) count = plan.values[limit.value.index()].last();
+  if (limit.kind == Kind::kValueRows) count = plan.values[limit.value.index()].rows();
+  const bool has_value = limit.value.valid();
+  const auto bad = std::find_if(numbers.begin(), numbers.end(), [&](int32_t number) {
+    return (number < 0 || number >= count) && !(has_value && number == limit.also);
+  });
+  if (bad == numbers.end()) return -1;
+  const std::string least = limit.kind == Kind::kValueRows ? "-1" : "0";
+  const bool bounded = limit.kind != Kind::kPositions;
+  expected = least + (bounded ? " to " + std::to_string(count - 1) : " or more");
+  return bad - numbers.begin();
 }
 
 Status InputChecks::check(int32_t microbatch, std::span<const InputArray> inputs,
@@ -77,30 +153,27 @@ Status InputChecks::check(int32_t microbatch, std::span<const InputArray> inputs
       return {Code::kTensorMismatch,
               where(k) + (i32 ? " is f32; expected i32" : " is i32; expected f32")};
     }
-    if (inputs[k].data == nullptr) return {Code::kTensorMismatch, where(k) + " has no data"};
+    if (inputs[k].data == nullptr && inputs[k].shape.elements() > 0) {
+      return {Code::kTensorMismatch, where(k) + " has no data"};
+    }
   }
+  std::string expected;
   for (const Limit& limit : limits_) {
     const auto k = static_cast<size_t>(limit.input);
-    const bool is_target = limit.logits.valid();
-    const int64_t count = is_target ? plan.values[limit.logits.index()].last()
-                                    : graph_.parameter(limit.table).shape[0];
-    const std::span<const int32_t> ids(static_cast<const int32_t*>(inputs[k].data),
-                                       static_cast<size_t>(inputs[k].shape.elements()));
-    const auto bad = std::find_if(ids.begin(), ids.end(), [&](int32_t id) {
-      return (id < 0 || id >= count) && !(is_target && id == limit.ignore_index);
-    });
-    if (bad == ids.end()) continue;
-    return {Code::kOutOfRange, where(k) + " has " + std::to_string(*bad) + " at position " +
-                                   std::to_string(bad - ids.begin()) + "; expected 0 to " +
-                                   std::to_string(count - 1)};
+    const int64_t bad = find_bad(limit, inputs[k], plan, expected);
+    if (bad < 0) continue;
+    return {Code::kOutOfRange,
+            where(k) + " has " + std::to_string(static_cast<const int32_t*>(inputs[k].data)[bad]) +
+                " at position " + std::to_string(bad) + "; expected " + expected};
   }
   return {};
 }
 
-int64_t loss_weight(const Graph& graph, std::span<const InputArray> inputs, const ShapePlan& plan) {
-  const Op& op = graph.op(graph.value(graph.loss()).producer);
-  const int64_t elements = plan.values[graph.loss().index()].elements();
-  if (op.kind != OpKind::kCrossEntropy) return elements;
+int64_t loss_weight(const Graph& graph, model::ValueId loss, std::span<const InputArray> inputs,
+                    const ShapePlan& plan) {
+  const Op& op = graph.op(graph.value(loss).producer);
+  const int64_t elements = plan.values[loss.index()].elements();
+  if (op.kind != OpKind::kCrossEntropy || elements == 0) return elements;
   const auto k = static_cast<size_t>(graph.value(op.inputs[1]).input);
   const auto* const targets = static_cast<const int32_t*>(inputs[k].data);
   return elements - std::count(targets, targets + elements, op.attributes.ignore_index);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/model/layout.h"
@@ -26,7 +27,7 @@ struct Batch {
   int64_t random_step = 0;  // names the random numbers of the step; 0 = the trainer's step
   /// [microbatch][input of the model], row by row.
   std::span<const InputArray> inputs;
-  /// Empty, or by microbatch.
+  /// Empty, or by microbatch: of all its losses.
   std::span<const double> loss_factors;
 };
 
@@ -36,7 +37,12 @@ struct ShapePlan {
   std::vector<model::Shape> values;
   std::vector<model::Layout> layouts;     // by stage
   std::vector<int64_t> activation_bytes;  // by stage: from F to the end of the backward pass
+  std::vector<int64_t> stage_elements;    // by stage: of all values that it makes
   int64_t elements = 0;                   // of all values of the model: how large it is
+  /// By stage: whether it takes no part, since all that it makes and all that enters it from other
+  /// stages is empty. What is empty changes no sum, so results do not depend on the cut.
+  std::vector<bool> skips;
+  bool any_skip = false;
 };
 
 /// Keeps plans by input shapes. Training repeats few of them.
@@ -44,9 +50,9 @@ class ShapePlans {
  public:
   static constexpr size_t kPlansMax = 256;
 
-  ShapePlans(const model::Graph& graph, const std::vector<model::Program>& programs,
-             const kernels::Kernels& kernels)
-      : graph_(graph), programs_(programs), kernels_(kernels) {}
+  ShapePlans(const model::Graph& graph, const model::Cut& cut,
+             const std::vector<model::Program>& programs, const kernels::Kernels& kernels)
+      : graph_(graph), cut_(cut), programs_(programs), kernels_(kernels) {}
 
   /// The plan for one microbatch; shared, since the cache forgets the oldest beyond kPlansMax.
   /// Allocates only for shapes that it does not have.
@@ -54,14 +60,16 @@ class ShapePlans {
 
  private:
   core::Status make(std::span<const InputArray> inputs, std::shared_ptr<const ShapePlan>& out);
+  void measure_stages(ShapePlan& plan) const;
 
   const model::Graph& graph_;
+  const model::Cut& cut_;
   const std::vector<model::Program>& programs_;
   const kernels::Kernels& kernels_;
   std::deque<std::shared_ptr<const ShapePlan>> plans_;
 };
 
-/// Which ids the integer inputs of a model may have, found from the operations that read them.
+/// Which numbers the integer inputs of a model may have, found from the operations that read them.
 class InputChecks {
  public:
   explicit InputChecks(const model::Graph& graph);
@@ -72,18 +80,30 @@ class InputChecks {
 
  private:
   struct Limit {
+    enum class Kind : uint8_t {
+      kTableRows,  // of a parameter
+      kClasses,    // of a value, and one number more
+      kValueRows,  // of a value, and -1
+      kPositions,  // 0 and more
+      kSegments,   // anything, in runs along the last axis
+    };
+    Kind kind = Kind::kTableRows;
     int32_t input = 0;
-    model::ParameterId table;   // ids are rows of it,
-    model::ValueId logits;      // or classes of these
-    int32_t ignore_index = -1;  // also allowed, with logits
+    model::ParameterId table = {};
+    model::ValueId value = {};
+    int32_t also = -1;  // with a value
   };
+  /// Where the first number stands that is not allowed, and what is; -1 = all are.
+  [[nodiscard]] int64_t find_bad(const Limit& limit, const InputArray& input, const ShapePlan& plan,
+                                 std::string& expected) const;
+
   const model::Graph& graph_;
   std::vector<Limit> limits_;
 };
 
-/// How many elements of the loss of a microbatch count: all, or for a cross-entropy those whose
+/// How many elements of a loss of a microbatch count: all, or for a cross-entropy those whose
 /// target is not ignored.
-[[nodiscard]] int64_t loss_weight(const model::Graph& graph, std::span<const InputArray> inputs,
-                                  const ShapePlan& plan);
+[[nodiscard]] int64_t loss_weight(const model::Graph& graph, model::ValueId loss,
+                                  std::span<const InputArray> inputs, const ShapePlan& plan);
 
 }  // namespace rrfp::train

@@ -98,7 +98,9 @@ Status RankWorker::compute(const Round& round, const host::TaskInfo& info) {
 
   bound_.shapes = plan_->values.data();
   bound_.training = round.training;
-  bound_.loss_factor = round.loss_factors[in_batch];
+  const size_t loss_count = setting_.graph.losses().size();
+  const size_t first_loss = static_cast<size_t>(in_batch) * loss_count;
+  bound_.loss_factors = round.loss_factors + first_loss;
   bound_.random = {.seed = round.seed,
                    .step = static_cast<uint32_t>(round.step),
                    .operation = 0,
@@ -120,20 +122,21 @@ Status RankWorker::compute(const Round& round, const host::TaskInfo& info) {
 
   model::run_task(program, layout, task.kind, bound_);
 
-  const model::CutStage& stage = setting_.cut.stages[task.stage.index()];
-  if (forward && stage.loss) {
-    const int64_t count = plan_->values[setting_.graph.loss().index()].elements();
-    const float* const losses = bound_.pointers[static_cast<size_t>(program.result)];
-    round.losses[in_batch] = setting_.kernels->sum(count, losses);
+  for (const model::Program::Result& result : program.results) {
+    if (!forward) break;
+    const ValueId loss = setting_.graph.losses()[static_cast<size_t>(result.loss)].value;
+    round.losses[first_loss + static_cast<size_t>(result.loss)] = setting_.kernels->sum(
+        plan_->values[loss.index()].elements(), bound_.pointers[static_cast<size_t>(result.slot)]);
   }
   if (forward) {
     if (Status s = send_outputs(task, frame); !s.ok()) return s;
   } else if (sends_gradients) {
     if (Status s = send_gradients(task); !s.ok()) return s;
   }
-  const bool has_backward = round.training && !program.code(TaskKind::kBackward).empty();
+  const core::StepTasks& step = host_.step_tasks();
   const bool last =
-      forward ? !has_backward : task.kind != TaskKind::kInputGradient || !stage.trainable;
+      forward ? !step.backward(task.stage, task.microbatch)
+              : task.kind != TaskKind::kInputGradient || !step.weight(task.stage, task.microbatch);
   if (last) end_frame(frame);
   return {};
 }
@@ -211,6 +214,12 @@ Status RankWorker::take_values(const Task& task) {
   const model::Program& program = setting_.programs[task.stage.index()];
   for (EdgeId e : memory_[task.stage.index()].in_edges) {
     const std::vector<ValueId>& values = setting_.cut.edges[e.index()].values;
+    if (!host_.step_tasks().active(e, task.microbatch)) {  // the sender takes no part: all is empty
+      for (ValueId v : values) {
+        bound_.pointers[static_cast<size_t>(program.value_slot[v.index()])] = nullptr;
+      }
+      continue;
+    }
     const auto bind = [&](std::span<const Tensor> tensors, void* /*opaque*/) {
       for (size_t k = 0; k < tensors.size(); ++k) {
         const int32_t slot = program.value_slot[values[k].index()];
@@ -226,7 +235,10 @@ Status RankWorker::take_gradients(const Task& task) {
   const model::Program& program = setting_.programs[task.stage.index()];
   for (EdgeId e : memory_[task.stage.index()].out_edges) {
     const model::CutEdge& edge = setting_.cut.edges[e.index()];
-    if (!edge.gradient) continue;
+    if (!host_.step_tasks().returns(e, task.microbatch)) {
+      if (Status s = make_absent_gradients(task, edge); !s.ok()) return s;
+      continue;
+    }
     const auto bind = [&](std::span<const Tensor> tensors, void* /*opaque*/) {
       size_t next = 0;
       for (ValueId v : edge.values) {
@@ -240,6 +252,20 @@ Status RankWorker::take_gradients(const Task& task) {
   return {};
 }
 
+/// What a later stage, through which no gradient flows in this microbatch, would have sent.
+Status RankWorker::make_absent_gradients(const Task& task, const model::CutEdge& edge) {
+  const model::Program& program = setting_.programs[task.stage.index()];
+  for (ValueId v : edge.values) {
+    if (!setting_.graph.value(v).wants_gradient) continue;
+    Tensor zeros;
+    if (Status s = make_tensor(v, zeros); !s.ok()) return s;
+    float* const data = static_cast<float*>(zeros.data);
+    setting_.kernels->fill(plan_->values[v.index()].elements(), 0.0F, data);
+    bound_.pointers[static_cast<size_t>(program.sent_gradient_slot[v.index()])] = data;
+  }
+  return {};
+}
+
 // --- What goes out
 
 Status RankWorker::make_outputs(const Task& task) {
@@ -247,6 +273,7 @@ Status RankWorker::make_outputs(const Task& task) {
   for (EdgeId e : memory_[task.stage.index()].out_edges) {
     std::vector<Tensor>& tensors = outgoing_[e.index()];
     tensors.clear();
+    if (!host_.step_tasks().active(e, task.microbatch)) continue;  // empty, and nobody takes it
     for (ValueId v : setting_.cut.edges[e.index()].values) {
       const int32_t slot = program.value_slot[v.index()];
       float*& data = bound_.pointers[static_cast<size_t>(slot)];
@@ -256,7 +283,7 @@ Status RankWorker::make_outputs(const Task& task) {
       for (EdgeId other : memory_[task.stage.index()].out_edges) {
         if (other == e) break;
         const std::vector<ValueId>& values = setting_.cut.edges[other.index()].values;
-        for (size_t k = 0; k < values.size(); ++k) {
+        for (size_t k = 0; k < outgoing_[other.index()].size(); ++k) {
           if (values[k] != v) continue;
           tensor = outgoing_[other.index()][k];
           made = true;
@@ -280,6 +307,7 @@ Status RankWorker::relay(const Task& task, ValueId value, Tensor& out) {
     const std::vector<ValueId>& values = setting_.cut.edges[e.index()].values;
     for (size_t k = 0; k < values.size(); ++k) {
       if (values[k] != value) continue;
+      if (!host_.step_tasks().active(e, task.microbatch)) return make_tensor(value, out);
       return host_.input(
           ticket_, e, [&](std::span<const Tensor> tensors, void* /*opaque*/) { out = tensors[k]; });
     }
@@ -302,6 +330,7 @@ Status RankWorker::send_outputs(const Task& task, Frame& frame) {
         frame.outputs[j] = tensors[k].buffer;
       }
     }
+    if (!host_.step_tasks().active(e, task.microbatch)) continue;
     if (Status s = host_.put(ticket_, e, tensors, nullptr); !s.ok()) return s;
   }
   return {};
@@ -327,7 +356,7 @@ Status RankWorker::make_gradients(const Task& task) {
 
 Status RankWorker::send_gradients(const Task& task) {
   for (EdgeId e : memory_[task.stage.index()].in_edges) {
-    if (!setting_.cut.edges[e.index()].gradient) continue;
+    if (!host_.step_tasks().returns(e, task.microbatch)) continue;
     if (Status s = host_.put(ticket_, e, outgoing_[e.index()], nullptr); !s.ok()) return s;
   }
   return {};

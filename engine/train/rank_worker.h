@@ -36,8 +36,8 @@ struct Round {
   // Of the batch, by microbatch.
   const Batch* batch = nullptr;
   const std::shared_ptr<const ShapePlan>* plans = nullptr;
-  const float* loss_factors = nullptr;
-  double* losses = nullptr;  // written by the rank of the loss
+  const float* loss_factors = nullptr;  // [microbatch][loss]
+  double* losses = nullptr;  // [microbatch][loss]; each is written by the rank that computes it
 };
 
 class RankWorker {
@@ -71,6 +71,7 @@ class RankWorker {
   void bind_inputs(const Round& round, const core::Task& task);
   core::Status take_values(const core::Task& task);
   core::Status take_gradients(const core::Task& task);
+  core::Status make_absent_gradients(const core::Task& task, const model::CutEdge& edge);
   core::Status make_outputs(const core::Task& task);
   core::Status relay(const core::Task& task, model::ValueId value, comm::Tensor& out);
   core::Status send_outputs(const core::Task& task, Frame& frame);

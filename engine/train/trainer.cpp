@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 
 #include "engine/comm/clock.h"
 #include "engine/model/partition.h"
@@ -44,6 +45,15 @@ Status check(const TrainerOptions& o) {
                                         " entries; expected one for each of " +
                                         std::to_string(o.stages) + " stages"};
   }
+  if (!o.stage_ranks.empty() && o.placement != core::Placement::kLinear) {
+    return {Code::kInvalidArgument,
+            "both stage_ranks and a placement are given; expected one of them"};
+  }
+  if (!o.stage_ranks.empty() && o.stage_ranks.size() != static_cast<size_t>(o.stages)) {
+    return {Code::kInvalidArgument, "stage_ranks has " + std::to_string(o.stage_ranks.size()) +
+                                        " entries; expected one for each of " +
+                                        std::to_string(o.stages) + " stages"};
+  }
   if (o.loss_scale != 0 && !is_loss_scale(o.loss_scale)) {
     return {Code::kInvalidArgument, "loss_scale is " + std::to_string(o.loss_scale) +
                                         "; expected 0 or a power of two, 2^-64 to 2^64"};
@@ -68,6 +78,9 @@ Status check(const TrainerOptions& o) {
 
 int32_t ranks_for(const TrainerOptions& o) {
   if (o.ranks != 0) return o.ranks;
+  if (!o.stage_ranks.empty()) {
+    return std::max(*std::max_element(o.stage_ranks.begin(), o.stage_ranks.end()), 0) + 1;
+  }
   return o.placement == core::Placement::kLinear ? o.stages : (o.stages + 1) / 2;
 }
 
@@ -101,11 +114,11 @@ Status Trainer::prepare(const model::Graph& graph) {
   if (options_.hint == nullptr) {
     if (Status s = core::Hint::named("zb-h1", options_.hint); !s.ok()) return s;
   }
-  weights_.emplace(setting_.graph, setting_.graph.needed_for(setting_.graph.loss()),
+  weights_.emplace(setting_.graph, setting_.graph.needed_for_losses(),
                    moment_count(options_.optimizer));
   weights_->initialize(options_.seed);
   checks_.emplace(setting_.graph);
-  shape_plans_.emplace(setting_.graph, setting_.programs, *setting_.kernels);
+  shape_plans_.emplace(setting_.graph, setting_.cut, setting_.programs, *setting_.kernels);
   squares_.assign(weights_->count(), 0);
   for (size_t p = 0; p < weights_->count(); ++p) {
     const model::OpId use = weights_->first_use(p);
@@ -139,7 +152,13 @@ Status Trainer::make_stages() {
       return s;
     }
   }
-  if (Status s = graph->place(options_.placement); !s.ok()) return s;
+  if (options_.stage_ranks.empty()) {
+    if (Status s = graph->place(options_.placement); !s.ok()) return s;
+  }
+  for (size_t s = 0; s < options_.stage_ranks.size(); ++s) {
+    const RankId rank(options_.stage_ranks[s]);
+    if (Status placed = graph->place(StageId::of(s), rank); !placed.ok()) return placed;
+  }
   if (Status s = graph->seal(); !s.ok()) return s;
   setting_.stages = std::move(graph);
   return {};
@@ -203,16 +222,12 @@ Status Trainer::check_batch(const Batch& batch) {
   const auto count = static_cast<size_t>(batch.microbatches);
   const size_t inputs = setting_.graph.inputs().size();
   plans_.resize(count);
-  loss_factors_.resize(count);
-  losses_.assign(count, 0);
-  weight_sum_ = 0;
   for (size_t i = 0; i < count; ++i) {
     const std::span<const InputArray> row = batch.inputs.subspan(i * inputs, inputs);
     if (Status s = shape_plans_->find(row, plans_[i]); !s.ok()) {
       return {s.code(), "microbatch " + std::to_string(i) + ": " + s.text()};
     }
     if (Status s = checks_->check(static_cast<int32_t>(i), row, *plans_[i]); !s.ok()) return s;
-    weight_sum_ += static_cast<double>(loss_weight(setting_.graph, row, *plans_[i]));
     const double factor = batch.loss_factors.empty() ? 1 : batch.loss_factors[i];
     if (!std::isfinite(factor)) {
       return {Code::kInvalidArgument, "the loss factor of microbatch " + std::to_string(i) +
@@ -220,15 +235,39 @@ Status Trainer::check_batch(const Batch& batch) {
                                           "; expected a finite number"};
     }
   }
-  if (options_.reduction == Reduction::kMean && weight_sum_ == 0) {
+  return weigh_losses(batch);
+}
+
+/// What each loss counts in the batch, and so what its gradient begins with.
+Status Trainer::weigh_losses(const Batch& batch) {
+  const std::span<const model::Loss> losses = setting_.graph.losses();
+  const auto count = static_cast<size_t>(batch.microbatches);
+  const size_t inputs = setting_.graph.inputs().size();
+  losses_.assign(count * losses.size(), 0);
+  weight_sums_.assign(losses.size(), 0);
+  for (size_t i = 0; i < count; ++i) {
+    const std::span<const InputArray> row = batch.inputs.subspan(i * inputs, inputs);
+    for (size_t l = 0; l < losses.size(); ++l) {
+      weight_sums_[l] +=
+          static_cast<double>(loss_weight(setting_.graph, losses[l].value, row, *plans_[i]));
+    }
+  }
+  const bool mean = options_.reduction == Reduction::kMean;
+  const auto counts = [](double weight) { return weight > 0; };
+  if (mean && std::none_of(weight_sums_.begin(), weight_sums_.end(), counts)) {
     return {Code::kInvalidArgument,
             "no element of the loss counts in the whole batch; the mean "
             "over it is not defined"};
   }
-  const double total = options_.reduction == Reduction::kMean ? weight_sum_ : 1;
+  loss_factors_.assign(count * losses.size(), 0);
   for (size_t i = 0; i < count; ++i) {
     const double factor = batch.loss_factors.empty() ? 1 : batch.loss_factors[i];
-    loss_factors_[i] = static_cast<float>(factor * step_scale_ / total);
+    for (size_t l = 0; l < losses.size(); ++l) {
+      if (weight_sums_[l] == 0) continue;
+      const double total = mean ? weight_sums_[l] : 1;
+      loss_factors_[i * losses.size() + l] =
+          static_cast<float>(losses[l].factor * factor * step_scale_ / total);
+    }
   }
   return {};
 }
@@ -253,6 +292,10 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
     shape.microbatches = in_round;
     shape.activation_bytes.clear();
+    shape.skip.clear();
+    const bool skips =
+        std::any_of(round.microbatches, round.microbatches + in_round,
+                    [&](int32_t i) { return plans_[static_cast<size_t>(i)]->any_skip; });
     round.step = batch.random_step != 0 ? batch.random_step : steps_;
     round.seed = options_.seed;
     round.training = training;
@@ -264,6 +307,7 @@ void Trainer::fill_job(const Batch& batch, bool training) {
       for (int32_t i = 0; i < in_round; ++i) {
         const ShapePlan& plan = *plans_[static_cast<size_t>(round.microbatches[i])];
         shape.activation_bytes.push_back(plan.activation_bytes[s]);
+        if (skips) shape.skip.push_back(plan.skips[s] ? 1 : 0);
       }
     }
     round.durations = nullptr;
@@ -306,9 +350,11 @@ void Trainer::observe_round() {
   const auto count = static_cast<size_t>(round.request.shape.microbatches);
   try {
     std::vector<double> sizes;
-    for (size_t i = 0; i < count; ++i) {
-      sizes.push_back(
-          static_cast<double>(plans_[static_cast<size_t>(round.microbatches[i])]->elements));
+    for (size_t s = 0; s < setting_.programs.size(); ++s) {
+      for (size_t i = 0; i < count; ++i) {
+        const ShapePlan& plan = *plans_[static_cast<size_t>(round.microbatches[i])];
+        sizes.push_back(static_cast<double>(plan.stage_elements[s]));
+      }
     }
     choice_->observe(round.request.shape, std::move(sizes), durations_);
   } catch (const std::exception&) {  // no memory, or no thread: what runs goes on
@@ -364,6 +410,7 @@ Status Trainer::step(const Batch& batch, TrainReport& out) {
   }
   fill_job(batch, true);
   if (Status s = run_job(); !s.ok()) return s;
+  reduce_losses();
   gradients_kept_ = !job_.update;
   const bool stop = !verdict_.finite && options_.non_finite == NonFinite::kStop;
   if (job_.update && !stop) {
@@ -401,6 +448,7 @@ Status Trainer::evaluate(const Batch& batch, TrainReport& out) {
   if (Status s = check_batch(batch); !s.ok()) return s;
   fill_job(batch, false);
   if (Status s = run_job(); !s.ok()) return s;
+  reduce_losses();
   fill_report(out, begin_ns);
   out.step = steps_;
   return {};
@@ -410,14 +458,30 @@ void Trainer::cancel() {
   pipeline_->cancel("by the caller");
 }
 
+void Trainer::reduce_losses() {
+  const Batch& batch = *job_.rounds[0].batch;
+  const size_t count = weight_sums_.size();
+  loss_sums_.assign(count, 0);
+  reduced_.assign(count, std::numeric_limits<double>::quiet_NaN());
+  for (size_t l = 0; l < count; ++l) {
+    for (size_t i = 0; i < static_cast<size_t>(batch.microbatches); ++i) {
+      const double factor = batch.loss_factors.empty() ? 1 : batch.loss_factors[i];
+      loss_sums_[l] += factor * losses_[i * count + l];
+    }
+    if (weight_sums_[l] == 0) continue;
+    const bool mean = options_.reduction == Reduction::kMean;
+    reduced_[l] = mean ? loss_sums_[l] / weight_sums_[l] : loss_sums_[l];
+  }
+}
+
 void Trainer::fill_report(TrainReport& out, int64_t begin_ns) const {
   out = {};
-  const Batch& batch = *job_.rounds[0].batch;
-  for (size_t i = 0; i < static_cast<size_t>(batch.microbatches); ++i) {
-    out.loss_sum += (batch.loss_factors.empty() ? 1 : batch.loss_factors[i]) * losses_[i];
+  const std::span<const model::Loss> losses = setting_.graph.losses();
+  for (size_t l = 0; l < losses.size(); ++l) {
+    if (weight_sums_[l] > 0) out.loss += losses[l].factor * reduced_[l];
   }
-  out.loss_weight = weight_sum_;
-  out.loss = options_.reduction == Reduction::kMean ? out.loss_sum / weight_sum_ : out.loss_sum;
+  out.loss_weight = weight_sums_[0];
+  out.loss_sum = loss_sums_[0];
   out.loss_scale = step_scale_;
   out.state_bytes = weights_->bytes();
   for (const auto& rank : ranks_) {

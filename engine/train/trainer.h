@@ -41,6 +41,7 @@ struct TrainerOptions {
   int32_t stages = 1;
   int32_t ranks = 0;  // 0 = what the placement needs
   core::Placement placement = core::Placement::kLinear;
+  std::vector<int32_t> stage_ranks;        // by stage; empty = as `placement` says
   std::vector<int32_t> first_blocks;       // by stage; empty = from estimated costs
   std::shared_ptr<const core::Hint> hint;  // null = zb-h1
   bool choose_hint = false;                // auto: hint, order and holding follow what is measured
@@ -62,9 +63,9 @@ struct TrainerOptions {
 struct TrainReport {
   bool skipped = false;
   int64_t step = 0;
-  double loss = 0;
-  double loss_sum = 0;
-  double loss_weight = 0;
+  double loss = 0;         // of all losses, each reduced and multiplied by its factor
+  double loss_sum = 0;     // of the first loss
+  double loss_weight = 0;  // of the first loss
   double gradient_norm = 0;
   double lr = 0;
   double loss_scale = 1;
@@ -98,6 +99,9 @@ class Trainer {
   [[nodiscard]] const host::StepReport& rank_report(int32_t rank) const {
     return ranks_[static_cast<size_t>(rank)]->report;
   }
+  /// Of the last step or evaluation, reduced, without their factors; NaN for one that counted
+  /// nothing.
+  [[nodiscard]] std::span<const double> losses() const { return reduced_; }
   [[nodiscard]] std::string weights_sha256() const;
   core::Status write_trace(const std::string& path) const;
   /// auto: the hint of the last step, and why; else the hint's name and nothing.
@@ -142,11 +146,13 @@ class Trainer {
   core::Status make_stages();
   core::Status start_ranks();
   core::Status check_batch(const Batch& batch);
+  core::Status weigh_losses(const Batch& batch);
   void fill_job(const Batch& batch, bool training);
   void order_microbatches(int32_t rounds);
   void observe_round();
   core::Status run_job();
   core::Status recover();
+  void reduce_losses();
   void fill_report(TrainReport& out, int64_t begin_ns) const;
   [[nodiscard]] CheckpointState state(uint64_t position, const std::string& user_json) const;
 
@@ -170,13 +176,15 @@ class Trainer {
   std::vector<int32_t> injection_;  // round by round: the microbatch of the batch that goes in k-th
   std::vector<double> sizes_;       // of a round
   std::optional<AutoChoice> choice_;
-  std::string proposal_;      // which layout would be better, for choice_
-  sim::Durations durations_;  // of the last round; for choice_
-  std::vector<float> loss_factors_;
-  std::vector<double> losses_;
-  double weight_sum_ = 0;
-  double step_scale_ = 1;        // of the loss
-  std::vector<double> squares_;  // by parameter: of the gradient
+  std::string proposal_;             // which layout would be better, for choice_
+  sim::Durations durations_;         // of the last round; for choice_
+  std::vector<float> loss_factors_;  // [microbatch][loss]
+  std::vector<double> losses_;       // [microbatch][loss]: sums of elements
+  std::vector<double> weight_sums_;  // by loss
+  std::vector<double> loss_sums_;    // by loss
+  std::vector<double> reduced_;      // by loss
+  double step_scale_ = 1;            // of the loss
+  std::vector<double> squares_;      // by parameter: of the gradient
   Job job_;
   Verdict verdict_;
 

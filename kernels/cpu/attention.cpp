@@ -222,17 +222,35 @@ void attend(const AttentionShape& shape, const float* q, const float* k, const f
   }
 }
 
+/// Calls body(first, part) for the runs of a sequence that attend to themselves only, each with its
+/// first row and the shape of one that is alone. Not packed, the sequence is one.
+template <class Body>
+HWY_INLINE void for_each_run(const AttentionShape& shape, int64_t sequence, const Body& body) {
+  if (shape.segments == nullptr) return body(int64_t{0}, shape);
+  const int32_t* const segments = shape.segments + sequence * shape.q_length;
+  AttentionShape part = shape;
+  for (int64_t first = 0; first < shape.q_length; first += part.q_length) {
+    int64_t end = first + 1;
+    while (end < shape.q_length && segments[end] == segments[first]) ++end;
+    part.q_length = part.kv_length = end - first;
+    body(first, part);
+  }
+}
+
 void attention(const AttentionShape& shape, const float* q, const float* k, const float* v,
                float* y, float* lse, float* scratch) {
   const int64_t group = shape.heads / std::max<int64_t>(shape.kv_heads, 1);
   for (int64_t b = 0; b < shape.batch; ++b) {
     for (int64_t h = 0; h < shape.heads; ++h) {
-      const int64_t kv = h / group * shape.head_dim;
-      attend(shape, q + b * shape.q_length * shape.q_stride + h * shape.head_dim,
-             k + b * shape.kv_length * shape.k_stride + kv,
-             v + b * shape.kv_length * shape.v_stride + kv,
-             y + b * shape.q_length * shape.y_stride + h * shape.head_dim,
-             lse + (b * shape.heads + h) * shape.q_length, Scratch(shape, scratch));
+      const int64_t head = h * shape.head_dim;
+      const int64_t kv_head = h / group * shape.head_dim;
+      for_each_run(shape, b, [&](int64_t first, const AttentionShape& part) {
+        const int64_t row = b * shape.q_length + first;
+        const int64_t kv_row = b * shape.kv_length + first;
+        attend(part, q + row * shape.q_stride + head, k + kv_row * shape.k_stride + kv_head,
+               v + kv_row * shape.v_stride + kv_head, y + row * shape.y_stride + head,
+               lse + (b * shape.heads + h) * shape.q_length + first, Scratch(part, scratch));
+      });
     }
   }
 }
@@ -331,6 +349,19 @@ HWY_INLINE float* offset_or_null(float* x, int64_t offset) {
   return x == nullptr ? nullptr : x + offset;
 }
 
+/// What starts at the row `first` of all.
+HeadGradient rows_from(const AttentionShape& shape, const HeadGradient& all, int64_t first) {
+  return {all.q + first * shape.q_stride,
+          all.k + first * shape.k_stride,
+          all.v + first * shape.v_stride,
+          all.y + first * shape.y_stride,
+          all.lse + first,
+          all.dy + first * shape.y_stride,
+          offset_or_null(all.dq, first * shape.q_stride),
+          offset_or_null(all.dk, first * shape.k_stride),
+          offset_or_null(all.dv, first * shape.v_stride)};
+}
+
 void attention_gradient(const AttentionShape& shape, const float* q, const float* k, const float* v,
                         const float* y, const float* lse, const float* dy, float* dq, float* dk,
                         float* dv, bool accumulate, float* scratch) {
@@ -363,7 +394,9 @@ void attention_gradient(const AttentionShape& shape, const float* q, const float
       if (clear_kv && one.dv != nullptr) {
         clear_rows(shape.kv_length, shape.head_dim, one.dv, shape.v_stride);
       }
-      attend_gradient(shape, one, Scratch(shape, scratch));
+      for_each_run(shape, b, [&](int64_t first, const AttentionShape& part) {
+        attend_gradient(part, rows_from(shape, one, first), Scratch(part, scratch));
+      });
     }
   }
 }

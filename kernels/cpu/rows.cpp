@@ -74,6 +74,36 @@ void scatter_add_rows(int64_t rows, int64_t cols, const int32_t* ids, const floa
   for (int64_t r = 0; r < rows; ++r) add_row(cols, dy + r * cols, dtable + ids[r] * cols);
 }
 
+void merge_rows(int64_t rows, int64_t cols, const float* x, const float* table,
+                const int32_t* sources, float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* const row = sources[r] < 0 ? x + r * cols : table + sources[r] * cols;
+    std::copy_n(row, cols, y + r * cols);
+  }
+}
+
+void merge_rows_gradient(int64_t rows, int64_t cols, const int32_t* sources, const float* dy,
+                         float* dx, bool accumulate) {
+  for (int64_t r = 0; r < rows; ++r) {
+    float* const row = dx + r * cols;
+    if (sources[r] >= 0) {
+      if (!accumulate) std::fill_n(row, cols, 0.0F);
+    } else if (accumulate) {
+      add_row(cols, dy + r * cols, row);
+    } else {
+      std::copy_n(dy + r * cols, cols, row);
+    }
+  }
+}
+
+void merge_rows_table_gradient(int64_t rows, int64_t cols, const int32_t* sources, const float* dy,
+                               int64_t table_rows, float* dtable, bool accumulate) {
+  if (!accumulate) std::fill_n(dtable, table_rows * cols, 0.0F);
+  for (int64_t r = 0; r < rows; ++r) {
+    if (sources[r] >= 0) add_row(cols, dy + r * cols, dtable + sources[r] * cols);
+  }
+}
+
 /// Sine and cosine of the angles of a few pairs of a head at one position.
 struct Rotation {
   static constexpr int64_t kPairs = 64;
@@ -118,19 +148,34 @@ struct Rotation {
   }
 };
 
+/// Turns `count` pairs from `first` on of all heads of a row.
+HWY_INLINE void rotate_row(const RotaryShape& shape, const Rotation& rotation, int64_t row,
+                           int64_t first, int64_t count, const float* x, float* y,
+                           bool accumulate) {
+  const int64_t half = shape.head_dim / 2;
+  for (int64_t h = 0; h < shape.heads; ++h) {
+    const int64_t low = row * shape.width + h * shape.head_dim + first;
+    rotation.apply(count, x + low, x + low + half, y + low, y + low + half, accumulate);
+  }
+}
+
 void rotary(const RotaryShape& shape, const float* x, float* y, bool accumulate) {
   const int64_t half = shape.head_dim / 2;
   Rotation rotation;
   for (int64_t first = 0; first < half; first += Rotation::kPairs) {
     const int64_t count = std::min(Rotation::kPairs, half - first);
     rotation.set_frequencies(shape, first, count);
+    if (shape.positions != nullptr) {
+      for (int64_t r = 0; r < shape.rows; ++r) {
+        rotation.set_position(shape.positions[r], count, shape.inverse);
+        rotate_row(shape, rotation, r, first, count, x, y, accumulate);
+      }
+      continue;
+    }
     for (int64_t t = 0; t < std::min(shape.length, shape.rows); ++t) {
       rotation.set_position(shape.first_position + t, count, shape.inverse);
       for (int64_t r = t; r < shape.rows; r += shape.length) {
-        for (int64_t h = 0; h < shape.heads; ++h) {
-          const int64_t low = r * shape.width + h * shape.head_dim + first;
-          rotation.apply(count, x + low, x + low + half, y + low, y + low + half, accumulate);
-        }
+        rotate_row(shape, rotation, r, first, count, x, y, accumulate);
       }
     }
   }
@@ -187,6 +232,9 @@ void enter_rows(Kernels& table) {
   table.positions_gradient = positions_gradient;
   table.gather_rows = gather_rows;
   table.scatter_add_rows = scatter_add_rows;
+  table.merge_rows = merge_rows;
+  table.merge_rows_gradient = merge_rows_gradient;
+  table.merge_rows_table_gradient = merge_rows_table_gradient;
   table.rotary = rotary;
   table.mean = mean;
   table.mean_gradient = mean_gradient;

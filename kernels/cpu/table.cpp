@@ -13,6 +13,7 @@ Kernels make_table() {
   enter_elementwise(table);
   enter_dropout(table);
   enter_rows(table);
+  enter_patches(table);
   enter_norms(table);
   enter_attention(table);
   enter_losses(table);

@@ -12,6 +12,7 @@ namespace rrfp::kernels::cpu {
 void enter_elementwise(Kernels& table);
 void enter_dropout(Kernels& table);
 void enter_rows(Kernels& table);
+void enter_patches(Kernels& table);
 void enter_norms(Kernels& table);
 void enter_attention(Kernels& table);
 void enter_losses(Kernels& table);

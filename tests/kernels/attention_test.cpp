@@ -3,8 +3,11 @@
 // Attention against a plain f64 softmax(q k^T / sqrt(d)) v, and its gradient against the f64
 // formulas, which are themselves held against finite differences.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tests/kernels/harness.h"
 
@@ -22,11 +25,13 @@ struct Case {
   int64_t batch, q_length, kv_length, heads, kv_heads, head_dim;
   bool causal;
   bool packed = false;
+  std::vector<int32_t> segments = {};  // of all sequences, one after the other
 };
 
 struct Data {
   AttentionShape shape;
   Numbers q, k, v, dy;
+  std::vector<int32_t> segments;
   int64_t k_at = 0;  // where k and v start, if packed in q
   int64_t v_at = 0;
 };
@@ -46,12 +51,27 @@ Data make_data(const Case& c, double scale) {
   data.k = c.packed ? data.q : numbers(c.batch * c.kv_length * data.shape.k_stride, 2, scale);
   data.v = c.packed ? data.q : numbers(c.batch * c.kv_length * data.shape.v_stride, 3);
   data.dy = numbers(c.batch * c.q_length * data.shape.y_stride, 4);
+  data.segments = c.segments;
   return data;
 }
 
 struct Reference {
   Numbers y, lse, dq, dk, dv;
 };
+
+/// The keys that query t of sequence b sees, from the first up to, not including, the second.
+std::pair<int64_t, int64_t> visible(const Data& data, int64_t b, int64_t t) {
+  const AttentionShape& s = data.shape;
+  int64_t first = 0;
+  int64_t end = s.causal ? t + s.kv_length - s.q_length + 1 : s.kv_length;
+  if (data.segments.empty()) return {first, end};
+  const auto segment = [&](int64_t j) {
+    return data.segments[static_cast<size_t>(b * s.q_length + j)];
+  };
+  while (segment(first) != segment(t)) ++first;
+  while (segment(end - 1) != segment(t)) --end;
+  return {first, end};
+}
 
 /// Everything in f64, one query of one head at a time. Columns that belong to no head stay 0.
 Reference reference(const Data& data, bool with_gradient = true) {
@@ -77,10 +97,10 @@ Reference reference(const Data& data, bool with_gradient = true) {
         const auto v_at = [&](int64_t j) {
           return static_cast<size_t>(data.v_at + (b * s.kv_length + j) * s.v_stride + kv_head);
         };
-        const int64_t seen = s.causal ? t + s.kv_length - s.q_length + 1 : s.kv_length;
-        Numbers p(static_cast<size_t>(seen));
-        for (int64_t j = 0; j < seen; ++j) {
-          double& score = p[static_cast<size_t>(j)];
+        const auto [first, seen] = visible(data, b, t);
+        Numbers p(static_cast<size_t>(seen - first));
+        for (int64_t j = first; j < seen; ++j) {
+          double& score = p[static_cast<size_t>(j - first)];
           for (int64_t d = 0; d < s.head_dim; ++d)
             score += q[d] * data.k[k_at(j) + static_cast<size_t>(d)];
           score *= scale;
@@ -91,8 +111,8 @@ Reference reference(const Data& data, bool with_gradient = true) {
         const double lse = greatest + std::log(total);
         r.lse[static_cast<size_t>((b * s.heads + h) * s.q_length + t)] = lse;
         double dot = 0;
-        for (int64_t j = 0; j < seen; ++j) {
-          double& prob = p[static_cast<size_t>(j)];
+        for (int64_t j = first; j < seen; ++j) {
+          double& prob = p[static_cast<size_t>(j - first)];
           prob = std::exp(prob - lse);
           for (size_t d = 0; d < static_cast<size_t>(s.head_dim); ++d) {
             r.y[y_at + d] += prob * data.v[v_at(j) + d];
@@ -100,8 +120,8 @@ Reference reference(const Data& data, bool with_gradient = true) {
           }
         }
         if (!with_gradient) continue;
-        for (int64_t j = 0; j < seen; ++j) {
-          const double prob = p[static_cast<size_t>(j)];
+        for (int64_t j = first; j < seen; ++j) {
+          const double prob = p[static_cast<size_t>(j - first)];
           double dp = 0;
           for (size_t d = 0; d < static_cast<size_t>(s.head_dim); ++d) {
             dp += data.dy[y_at + d] * data.v[v_at(j) + d];
@@ -143,10 +163,13 @@ class Runner {
         k_(device, data.k),
         v_(device, data.v),
         dy_(device, data.dy),
+        segments_(device, data.segments),
         lse_(device, Numbers(static_cast<size_t>(s_.batch * s_.heads * s_.q_length))),
         y_before_(numbers(static_cast<int64_t>(data.dy.size()), 5)),
         y_(device, y_before_),
-        scratch_(device, numbers(device.kernels.attention_scratch(data.shape), 6)) {}
+        scratch_(device, numbers(device.kernels.attention_scratch(data.shape), 6)) {
+    if (!data.segments.empty()) s_.segments = segments_.data();
+  }
 
   void forward() {
     device_.kernels.attention(s_, q_.data(), k_.data() + data_.k_at, v_.data() + data_.v_at,
@@ -180,6 +203,17 @@ class Runner {
     check_one(dv, dv_alone, r.dv, s_.v_stride, data_.v_at, kv_width, accumulate, bound);
   }
 
+  [[nodiscard]] std::vector<float> y() const { return y_.download(); }
+  [[nodiscard]] std::vector<float> lse() const { return lse_.download(); }
+  /// All three, added to what was there if `accumulate`.
+  [[nodiscard]] std::array<std::vector<float>, 3> gradients(bool accumulate) {
+    const Array dq(device_, data_.q);
+    const Array dk(device_, data_.k);
+    const Array dv(device_, data_.v);
+    gradient(dq.data(), dk.data() + data_.k_at, dv.data() + data_.v_at, accumulate);
+    return {dq.download(), dk.download(), dv.download()};
+  }
+
  private:
   [[nodiscard]] static Numbers before(const Numbers& x) {
     return numbers(static_cast<int64_t>(x.size()), 7);
@@ -201,7 +235,9 @@ class Runner {
   const Device& device_;
   const Data& data_;
   AttentionShape s_;
-  Array q_, k_, v_, dy_, lse_;
+  Array q_, k_, v_, dy_;
+  Ids segments_;
+  Array lse_;
   Numbers y_before_;
   Array y_, scratch_;
 };
@@ -250,6 +286,97 @@ TEST_P(AttentionTest, MoreKeysThanQueries) {
   }
 }
 
+/// Numbers of segments of these lengths, which need not grow.
+std::vector<int32_t> segments_of(const std::vector<int64_t>& lengths) {
+  std::vector<int32_t> all;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    all.insert(all.end(), static_cast<size_t>(lengths[i]), 3 - static_cast<int32_t>(i));
+  }
+  return all;
+}
+
+TEST_P(AttentionTest, Segments) {
+  for (const bool causal : {false, true}) {
+    for (const bool packed : {false, true}) {
+      check_case(device(), {1, 5, 5, 2, 2, 16, causal, packed, {7, 7, -1, 0, 0}});
+      // The end of a sequence and the start of the next one may have the same number.
+      check_case(device(), {2, 4, 4, 4, 2, 7, causal, packed, {0, 0, 0, 1, 1, 0, 0, 0}});
+      check_case(device(),
+                 {1, 300, 300, 2, 1, 8, causal, packed, segments_of({1, 63, 64, 130, 1, 41})});
+      check_case(device(), {2, 65, 65, 2, 2, 8, causal, packed, segments_of({65, 1, 64})});
+    }
+  }
+}
+
+/// What is left of the data of one sequence: the rows first .. end - 1, not packed.
+Data rows_of(const Data& all, int64_t sequence, int64_t first, int64_t end) {
+  Data some = all;
+  some.shape.batch = 1;
+  some.shape.q_length = some.shape.kv_length = end - first;
+  some.segments.clear();
+  const auto cut = [&](const Numbers& x, int64_t stride) {
+    const int64_t row = sequence * all.shape.q_length;
+    return Numbers(x.begin() + (row + first) * stride, x.begin() + (row + end) * stride);
+  };
+  some.q = cut(all.q, all.shape.q_stride);
+  some.k = cut(all.k, all.shape.k_stride);
+  some.v = cut(all.v, all.shape.v_stride);
+  some.dy = cut(all.dy, all.shape.y_stride);
+  return some;
+}
+
+/// Whether the columns first .. first + width - 1 of the rows of `some` are those of `all` from
+/// `row` on, to the bit.
+void expect_same_rows(const std::vector<float>& all, const std::vector<float>& some, int64_t row,
+                      int64_t stride, int64_t first, int64_t width) {
+  for (size_t i = 0; i < some.size(); ++i) {
+    const int64_t column = static_cast<int64_t>(i) % stride;
+    if (column < first || column >= first + width) continue;
+    const float other = all[i + static_cast<size_t>(row * stride)];
+    ASSERT_EQ(std::bit_cast<uint32_t>(other), std::bit_cast<uint32_t>(some[i])) << "number " << i;
+  }
+}
+
+TEST_P(AttentionTest, SegmentHasTheBitsOfASequenceOfItsOwn) {
+  const std::vector<int64_t> lengths = {1, 63, 64, 130, 7, 35};
+  for (const bool causal : {false, true}) {
+    for (const bool side_by_side : {false, true}) {
+      std::vector<int32_t> segments = segments_of(lengths);
+      const auto length = static_cast<int64_t>(segments.size());
+      segments.insert(segments.end(), segments.begin(), segments.end());
+      const Case c = {2, length, length, 4, 2, 24, causal, side_by_side, segments};
+      const Data data = make_data(c, 1);
+      const AttentionShape& s = data.shape;
+      Runner packed(device(), data);
+      packed.forward();
+      int64_t first = 0;
+      for (const int64_t size : lengths) {
+        SCOPED_TRACE(::testing::Message() << "rows " << first << " and on, causal " << causal);
+        const int64_t row = length + first;  // of the second sequence
+        const Data own = rows_of(data, 1, first, first + size);
+        Runner alone(device(), own);
+        alone.forward();
+        expect_same_rows(packed.y(), alone.y(), row, s.y_stride, 0, s.heads * s.head_dim);
+        const std::vector<float> lse = alone.lse();
+        for (int64_t h = 0; h < s.heads; ++h) {
+          const auto at = lse.begin() + h * size;
+          expect_same_rows(packed.lse(), std::vector<float>(at, at + size),
+                           (s.heads + h) * length + first, 1, 0, 1);
+        }
+        for (const bool accumulate : {false, true}) {
+          const auto all = packed.gradients(accumulate);
+          const auto some = alone.gradients(accumulate);
+          const int64_t kv_width = s.kv_heads * s.head_dim;
+          expect_same_rows(all[0], some[0], row, s.q_stride, 0, s.heads * s.head_dim);
+          expect_same_rows(all[1], some[1], row, s.k_stride, data.k_at, kv_width);
+          expect_same_rows(all[2], some[2], row, s.v_stride, data.v_at, kv_width);
+        }
+        first += size;
+      }
+    }
+  }
+}
+
 TEST_P(AttentionTest, EmptyExtents) {
   check_case(device(), {0, 4, 4, 2, 2, 8, true});
   // No query: the keys have no gradient, which is written all the same.
@@ -279,24 +406,31 @@ TEST_P(AttentionTest, SameBitsAgain) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+void check_reference(Data& data) {
+  const Reference r = reference(data);
+  const auto check = [&](Numbers& x, const Numbers& expected) {
+    const Numbers at = x;
+    const Numbers d = differences(
+        [&](const Numbers& moved) {
+          x = moved;
+          return reference(data, false).y;
+        },
+        at, data.dy);
+    x = at;
+    for (size_t i = 0; i < d.size(); ++i) EXPECT_NEAR(d[i], expected[i], 1e-8);
+  };
+  check(data.q, r.dq);
+  check(data.k, r.dk);
+  check(data.v, r.dv);
+}
+
 TEST(AttentionReference, AgreesWithFiniteDifferences) {
   for (const bool causal : {false, true}) {
-    Data data = make_data({2, 3, 5, 4, 2, 3, causal}, 2);
-    const Reference r = reference(data);
-    const auto check = [&](Numbers& x, const Numbers& expected) {
-      const Numbers at = x;
-      const Numbers d = differences(
-          [&](const Numbers& moved) {
-            x = moved;
-            return reference(data, false).y;
-          },
-          at, data.dy);
-      x = at;
-      for (size_t i = 0; i < d.size(); ++i) EXPECT_NEAR(d[i], expected[i], 1e-8);
-    };
-    check(data.q, r.dq);
-    check(data.k, r.dk);
-    check(data.v, r.dv);
+    for (const bool segments : {false, true}) {
+      Data data = make_data({2, 3, segments ? 3 : 5, 4, 2, 3, causal}, 2);
+      if (segments) data.segments = {1, 1, 0, 4, 5, 5};
+      check_reference(data);
+    }
   }
 }
 

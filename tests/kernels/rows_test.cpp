@@ -160,14 +160,17 @@ TEST_P(RowsTest, GatherAndScatter) {
   }
 }
 
-Numbers rotate(const RotaryShape& s, const Numbers& x) {
+/// With `positions`, those of the rows; else they follow the first one.
+Numbers rotate(const RotaryShape& s, const Numbers& x, const std::vector<int32_t>& positions = {}) {
   Numbers y = x;
   for (int64_t r = 0; r < s.rows; ++r) {
     for (int64_t h = 0; h < s.heads; ++h) {
       for (int64_t j = 0; j < s.head_dim / 2; ++j) {
         const double frequency =
             std::pow(s.base, -2 * static_cast<double>(j) / static_cast<double>(s.head_dim));
-        const double angle = static_cast<double>(s.first_position + r % s.length) * frequency;
+        const int64_t position =
+            positions.empty() ? s.first_position + r % s.length : positions[at(r)];
+        const double angle = static_cast<double>(position) * frequency;
         const double sine = std::sin(s.inverse ? -angle : angle);
         const size_t low = at(r * s.width + h * s.head_dim + j);
         const size_t high = low + at(s.head_dim / 2);
@@ -203,6 +206,35 @@ TEST_P(RowsTest, Rotary) {
   expect_puts(dx, kBound,
               [&](float* y, bool accumulate) { k().rotary(back, up(dy).data(), y, accumulate); });
   k().rotary({0, 0, 8, 1, 8}, nullptr, nullptr, false);
+}
+
+TEST_P(RowsTest, RotaryWithPositions) {
+  const std::vector<int32_t> given = {0, 1, 2, 0, 0, 1000000, 7, 3, 2};
+  const Ids positions = up(given);
+  for (const int64_t dim : {2, 6, 64, 200}) {
+    // The first position has no meaning then, and neither has the length.
+    RotaryShape s = {9, 3, 2 * dim + 5, 2, dim, 77};
+    s.positions = positions.data();
+    const Numbers x = numbers(s.rows * s.width, 1);
+    for (const bool inverse : {false, true}) {
+      s.inverse = inverse;
+      expect_puts(rotate(s, x, given), kBound,
+                  [&](float* y, bool accumulate) { k().rotary(s, up(x).data(), y, accumulate); });
+    }
+  }
+  k().rotary({0, 0, 8, 1, 8, 0, 10000, false, positions.data()}, nullptr, nullptr, false);
+}
+
+TEST_P(RowsTest, RotaryWithThePositionsThatFollowHasTheSameBits) {
+  const Ids positions = up(std::vector<int32_t>{5, 6, 7, 5, 6, 7});
+  RotaryShape s = {6, 3, 2 * 80, 2, 80, 5};
+  const Array x = up(numbers(s.rows * s.width, 1));
+  const Array followed = up(Numbers(at(s.rows * s.width)));
+  const Array given = up(Numbers(at(s.rows * s.width)));
+  k().rotary(s, x.data(), followed.data(), false);
+  s.positions = positions.data();
+  k().rotary(s, x.data(), given.data(), false);
+  EXPECT_EQ(followed.download(), given.download());
 }
 
 TEST_P(RowsTest, Mean) {
