@@ -128,11 +128,20 @@ void DecodeAhead::decode_next(std::unique_lock<std::mutex>& lock, size_t size) {
   if (plan == plan_) decoding_ = false;
   // Unless the reader has left it behind, with a new plan or by going on past it.
   if (plan == plan_ && distance(position) < distance(next_)) {
-    decoded_.emplace(position, std::move(done));
+    keep(position, std::move(done));
   } else {
     bytes_ -= bytes;
   }
   changed_.notify_all();
+}
+
+void DecodeAhead::keep(uint64_t position, Decoded&& done) {
+  const size_t bytes = done.bytes;
+  try {
+    decoded_.emplace(position, std::move(done));
+  } catch (const std::bad_alloc&) {
+    bytes_ -= bytes;  // the reader will decode it again
+  }
 }
 
 DecodeAhead::Decoded DecodeAhead::decode(Split split, uint64_t position, size_t size) const {

@@ -67,7 +67,8 @@ class DecodeAhead {
   void forget_before(uint64_t position);
 
   void run();
-  void decode_next(std::unique_lock<std::mutex>& lock);
+  void decode_next(std::unique_lock<std::mutex>& lock, size_t size);
+  void keep(uint64_t position, Decoded&& done);
   Decoded decode(Split split, uint64_t position, size_t size) const;
 
   const Work work_;

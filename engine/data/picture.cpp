@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -115,46 +116,81 @@ void drop_alpha(uint8_t* pixels, size_t count) {
   }
 }
 
-/// The state of libpng while it reads one file.
+/// The state of libpng while it reads one file. (Its simplified interface mixes up the rows of
+/// interlaced files of 16 bits in some releases.)
+///
+/// libpng leaves by longjmp(), so that the functions with a setjmp() have no objects to destroy and
+/// change no variable between the two.
 class PngReader {
  public:
-  PngReader() { image_.version = PNG_IMAGE_VERSION; }
-  ~PngReader() { png_image_free(&image_); }
+  PngReader() {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+  }
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
   Status read(const std::string& path, std::FILE* file, int64_t pixels_max, Pixels& out) {
-    if (png_image_begin_read_from_stdio(&image_, file) == 0) return failure(path, file);
-    // The header that was checked is the one that libpng reads, unless the file changed meanwhile.
-    if (int64_t{image_.width} * image_.height > pixels_max) {
-      return bad_data(path, "changed while it was read");
-    }
-    // Else libpng takes 16 bits without a note on gamma for linear light, unlike all programs that
-    // write them.
-    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-    const bool has_alpha = (image_.format & PNG_FORMAT_FLAG_ALPHA) != 0;
-    image_.format = has_alpha ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
-    const size_t pixels = size_t{image_.width} * image_.height;
-    out.width = image_.width;
-    out.height = image_.height;
-    out.rgb = std::make_unique_for_overwrite<uint8_t[]>(pixels * (has_alpha ? 4 : kChannels));
-    if (png_image_finish_read(&image_, nullptr, out.rgb.get(), 0, nullptr) == 0) {
-      return failure(path, file);
-    }
-    if (has_alpha) drop_alpha(out.rgb.get(), pixels);
+    if (info_ == nullptr) return {Code::kNoMemory, "out of memory"};
+    if (!read_info(file)) return failure(path, file);
+    out.width = png_get_image_width(png_, info_);
+    out.height = png_get_image_height(png_, info_);
+    // The header that was checked is the one that is read, unless the file changed meanwhile.
+    if (out.width * out.height > pixels_max) return bad_data(path, "changed while it was read");
+    const size_t channels = png_get_channels(png_, info_);
+    assert(png_get_rowbytes(png_, info_) == static_cast<size_t>(out.width) * channels);
+    const auto pixels = static_cast<size_t>(out.width * out.height);
+    out.rgb = std::make_unique_for_overwrite<uint8_t[]>(pixels * channels);
+    if (!read_rows(out.rgb.get(), static_cast<uint32_t>(out.height))) return failure(path, file);
+    if (channels > kChannels) drop_alpha(out.rgb.get(), pixels);
     return {};
   }
 
  private:
+  static void on_error(png_structp png, png_const_charp text) {
+    auto* const self = static_cast<PngReader*>(png_get_error_ptr(png));
+    std::strncpy(self->message_, text, sizeof self->message_ - 1);
+    png_longjmp(png, 1);
+  }
+  static void on_warning(png_structp /*png*/, png_const_charp /*text*/) {}
+
+  /// What stands before the pixels, and what is to be done to these: 8 bits, red, green and blue,
+  /// alpha if there is any. Colors are taken as they are, without regard to notes on gamma.
+  bool read_info(std::FILE* file) {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_set_user_limits(png_, kSideMax, kSideMax);
+    png_init_io(png_, file);
+    png_read_info(png_, info_);
+    png_set_expand(png_);
+    png_set_scale_16(png_);
+    png_set_gray_to_rgb(png_);
+    passes_ = png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+
+  bool read_rows(uint8_t* pixels, uint32_t height) {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    const size_t row_bytes = png_get_rowbytes(png_, info_);
+    for (int pass = 0; pass < passes_; ++pass) {
+      for (uint32_t y = 0; y < height; ++y) png_read_row(png_, pixels + y * row_bytes, nullptr);
+    }
+    png_read_end(png_, nullptr);
+    return true;
+  }
+
   [[nodiscard]] Status failure(const std::string& path, std::FILE* file) const {
     if (std::ferror(file) != 0) return io_error("read", path, errno);
     std::string reason;
-    for (const char* c = image_.message; *c != '\0'; ++c)
-      reason += *c >= ' ' && *c <= '~' ? *c : '?';
+    for (const char* c = message_; *c != '\0'; ++c) reason += *c >= ' ' && *c <= '~' ? *c : '?';
     return bad_data(path, "is damaged or cut off: " + reason);
   }
 
-  png_image image_ = {};
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  int passes_ = 0;
+  char message_[200] = {};
 };
 
 /// In units of 1 / (pixels of the square's side), the square's pixel k covers k * extent ..

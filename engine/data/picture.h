@@ -2,10 +2,11 @@
 //
 // Pictures from PNG files of every kind, as the numbers that a model reads.
 //
-// A picture is decoded to 8 bits a channel in sRGB, its transparent part lies on white, and it is
-// stretched or shrunk to a square: each pixel of the square is the exact average of the area of the
-// picture that it covers. The average is a ratio of whole numbers, so it does not depend on the
-// order of a sum, the machine or the compiler.
+// A picture is decoded to 8 bits a channel, as they stand in the file: notes on gamma and profiles
+// of colors are not looked at. Its transparent part lies on white, and it is stretched or shrunk to
+// a square: each pixel of the square is the exact average of the area of the picture that it
+// covers. The average is a ratio of whole numbers, so it does not depend on the order of a sum, the
+// machine or the compiler.
 //
 // Errors name the file: kIo if it cannot be read, kBadData if it is no PNG file, is damaged or too
 // large. Nothing is printed. Memory for the pixels is taken after the limit has been checked.
