@@ -146,6 +146,7 @@ void PicturePrompt::set_inputs(const VisionOptions& vision, int32_t images) {
     tensor.shape[1] = static_cast<int64_t>(length);
     inputs_.push_back(tensor);
   }
+  pixels_.reserve(1);  // tensors without elements, too, have an address
   rrfp_tensor pictures{};
   pictures.data = pixels_.data();
   pictures.dtype = RRFP_F32;
