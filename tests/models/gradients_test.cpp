@@ -9,11 +9,18 @@
 namespace rrfp::models {
 namespace {
 
+/// An integer input of the operation.
+struct Ints {
+  std::vector<int32_t> data;
+  std::vector<int64_t> shape;
+};
+
 struct OpCase {
   const char* name;
   /// Adds the operation and gives the value that is compared with a target by squared error.
   std::function<int32_t(Builder&)> build;
   std::vector<int64_t> output;  // its shape
+  std::vector<Ints> ints = {};  // values 2, 3, ..
 };
 
 constexpr int64_t kRows = 6;
@@ -28,7 +35,11 @@ int32_t sequences(Builder& b, int32_t x, int64_t width) {  // 2 sequences of 3
 
 class Gradients : public testing::TestWithParam<OpCase> {};
 
-// Value 0 is the row numbers in every model below.
+int32_t pictures(Builder& b) {  // 2 of 3 x 4 pixels with 2 channels
+  return b.op(RRFP_OP_RESHAPE, {table(b, 0, "x", 8)}, {}, {.shape = {2, 3, 4, 2}});
+}
+
+// Value 0 is the row numbers, value 1 the target in every model below.
 const OpCase kCases[] = {
     {"linear",
      [](Builder& b) {
@@ -151,6 +162,83 @@ const OpCase kCases[] = {
        return b.op(RRFP_OP_MEAN, {sequences(b, table(b, 0, "x", 4), 4)}, {}, {.axis = 1});
      },
      {2, 4}},
+    {"rotary_with_positions",
+     [](Builder& b) {
+       const int32_t x = sequences(b, table(b, 0, "x", 10), 10);
+       return b.op(RRFP_OP_ROTARY, {x, 2}, {}, {.heads = 2, .head_dim = 4});
+     },
+     {2, 3, 10},
+     {{{4, 0, 1, 0, 9, 0}, {2, 3}}}},
+    {"attention_in_segments",
+     [](Builder& b) {
+       return b.op(RRFP_OP_ATTENTION, {sequences(b, table(b, 0, "x", 12), 12), 2}, {},
+                   {.heads = 2});
+     },
+     {2, 3, 4},
+     {{{5, 1, 1, 0, 0, 2}, {2, 3}}}},
+    {"causal_attention_in_segments_over_three_values",
+     [](Builder& b) {
+       return b.op(RRFP_OP_ATTENTION,
+                   {sequences(b, table(b, 0, "q", 8), 8), sequences(b, table(b, 0, "k", 4), 4),
+                    sequences(b, table(b, 0, "v", 4), 4), 2},
+                   {}, {.flags = RRFP_OP_CAUSAL, .heads = 2, .kv_heads = 1});
+     },
+     {2, 3, 8},
+     {{{5, 5, 1, 1, 0, 0}, {2, 3}}}},
+    {"attention_in_segments_of_one_value_to_itself",
+     [](Builder& b) {
+       const int32_t x = sequences(b, table(b, 0, "x", 4), 4);
+       return b.op(RRFP_OP_ATTENTION, {x, x, x, 2}, {}, {.heads = 2});
+     },
+     {2, 3, 4},
+     {{{1, 1, 2, 0, 0, 0}, {2, 3}}}},
+    {"patches_that_overlap",
+     [](Builder& b) {
+       return b.op(RRFP_OP_PATCHES, {pictures(b)}, {}, {.kernel = 2, .stride = 1, .padding = 1});
+     },
+     {2, 4, 5, 8}},
+    {"patches_that_leave_pixels_out",
+     [](Builder& b) {
+       return b.op(RRFP_OP_PATCHES, {pictures(b)}, {}, {.kernel = 2, .stride = 3});
+     },
+     {2, 1, 1, 8}},
+    {"convolution",
+     [](Builder& b) {
+       const int32_t x =
+           b.op(RRFP_OP_PATCHES, {pictures(b)}, {}, {.kernel = 3, .stride = 2, .padding = 1});
+       return b.op(RRFP_OP_LINEAR, {x}, {b.parameter("w", {3, 18}), b.parameter("b", {3})});
+     },
+     {2, 2, 2, 3}},
+    {"patches_added_to_another_gradient",
+     [](Builder& b) {
+       const int32_t x = pictures(b);
+       const int32_t y = b.op(RRFP_OP_PATCHES, {x}, {}, {.kernel = 1, .stride = 1});
+       return b.op(RRFP_OP_MUL, {x, y});
+     },
+     {2, 3, 4, 2}},
+    {"merge_rows",
+     [](Builder& b) {
+       const int32_t x = sequences(b, table(b, 0, "x", 5), 5);
+       return b.op(RRFP_OP_MERGE_ROWS, {x, table(b, 0, "y", 5), 2});
+     },
+     {2, 3, 5},
+     {{{-1, 2, 2, -1, 0, 5}, {2, 3}}}},
+    {"merge_rows_of_one_value",
+     [](Builder& b) {
+       const int32_t x = table(b, 0, "x", 5);
+       return b.op(RRFP_OP_MERGE_ROWS, {x, x, 2});
+     },
+     {kRows, 5},
+     {{{-1, 0, 0, -1, 5, -1}, {kRows}}}},
+    {"merge_rows_added_to_other_gradients",
+     [](Builder& b) {
+       const int32_t x = table(b, 0, "x", 5);
+       const int32_t y = table(b, 0, "y", 5);
+       const int32_t merged = b.op(RRFP_OP_MERGE_ROWS, {x, y, 2});
+       return b.op(RRFP_OP_MUL, {b.op(RRFP_OP_ADD, {x, y}), merged});
+     },
+     {kRows, 5},
+     {{{-1, 0, 0, -1, 5, -1}, {kRows}}}},
 };
 
 /// Compares the gradient of every weight with a central difference of losses.
@@ -201,6 +289,7 @@ TEST_P(Gradients, EqualFiniteDifferences) {
   const int32_t rows = b.input("rows", RRFP_I32, {kRows});
   ASSERT_EQ(rows, 0);
   const int32_t target = b.input("target", RRFP_F32, c.output);
+  for (const Ints& ints : c.ints) b.input("ints", RRFP_I32, ints.shape);
   b.block();
   b.loss(b.op(RRFP_OP_SQUARED_ERROR, {c.build(b), target}));
   rrfp_trainer_options options = trainer_options();
@@ -215,7 +304,8 @@ TEST_P(Gradients, EqualFiniteDifferences) {
   BatchData data;
   data.add_i32({0, 1, 2, 3, 4, 5}, {kRows});
   data.add_f32(goal, c.output);
-  compare(b.model.get(), trainer.get(), data, 2);
+  for (const Ints& ints : c.ints) data.add_i32(ints.data, ints.shape);
+  compare(b.model.get(), trainer.get(), data, 2 + c.ints.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryOperation, Gradients, testing::ValuesIn(kCases),

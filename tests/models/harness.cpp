@@ -71,6 +71,9 @@ int32_t Builder::op(rrfp_op kind, const std::vector<int32_t>& inputs,
   operation.probability = extra.probability;
   operation.epsilon = extra.epsilon;
   operation.base = extra.base;
+  operation.kernel = extra.kernel;
+  operation.stride = extra.stride;
+  operation.padding = extra.padding;
   operation.shape = extra.shape.data();
   operation.ndim = static_cast<int32_t>(extra.shape.size());
   int32_t value = -1;

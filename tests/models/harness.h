@@ -59,6 +59,9 @@ class Builder {
     std::vector<int64_t> shape = {};
     double epsilon = 1e-5;
     double base = 10000;
+    int32_t kernel = 0;
+    int32_t stride = 0;
+    int32_t padding = 0;
   };
   int32_t op(rrfp_op kind, const std::vector<int32_t>& inputs,
              const std::vector<int32_t>& parameters = {}) {

@@ -75,6 +75,13 @@ TEST(WrongOperations, TablesAndPositions) {
                     {.heads = 3, .head_dim = 4});
   EXPECT_OP_REFUSED(RRFP_OP_ROTARY, {parts.x}, {}, {"base -2"},
                     {.heads = 1, .head_dim = 2, .base = -2});
+  const Builder::Extra turn = {.heads = 1, .head_dim = 2};
+  EXPECT_OP_REFUSED(RRFP_OP_ROTARY, {}, {}, {"has 0 inputs; expected 1, and perhaps i32 positions"},
+                    turn);
+  EXPECT_OP_REFUSED(RRFP_OP_ROTARY, {parts.x, parts.ids, parts.ids}, {}, {"has 3 inputs"}, turn);
+  EXPECT_OP_REFUSED(RRFP_OP_ROTARY, {parts.x, parts.x}, {}, {"input 1 is f32; expected i32"}, turn);
+  EXPECT_OP_REFUSED(RRFP_OP_ROTARY, {parts.x, parts.wide_ids}, {},
+                    {"input 1 has shape [?, ?, ?]; expected [?, ?]"}, turn);
 }
 
 TEST(WrongOperations, Norms) {
@@ -113,13 +120,76 @@ TEST(WrongOperations, Attention) {
   EXPECT_OP_REFUSED(op, {parts.x}, {}, {"heads is 3 and kv_heads 2"}, {.heads = 3, .kv_heads = 2});
   EXPECT_OP_REFUSED(op, {parts.x}, {}, {"kv_heads -1"}, {.heads = 2, .kv_heads = -1});
   EXPECT_OP_REFUSED(op, {parts.x}, {}, {"[?, ?, 8]", "divisible by 9"}, {.heads = 3});
-  EXPECT_OP_REFUSED(op, {parts.x, parts.x}, {}, {"has 2 inputs; expected 3"}, {.heads = 2});
+  EXPECT_OP_REFUSED(op, {}, {}, {"has 0 inputs; expected 1 or 3, and perhaps i32 segments"},
+                    {.heads = 2});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.x, parts.ids, parts.ids}, {}, {"has 5 inputs"},
+                    {.heads = 2});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x}, {}, {"input 1 is f32; expected i32"}, {.heads = 2});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.ids}, {}, {"input 2 is i32; expected f32"},
+                    {.heads = 2});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.x, parts.x}, {}, {"input 3 is f32; expected i32"},
+                    {.heads = 2});
   EXPECT_OP_REFUSED(op, {parts.flat}, {}, {"[8]; expected [batch, length, width]"}, {.heads = 2});
   EXPECT_OP_REFUSED(op, {parts.x, parts.y, parts.y}, {}, {"input 1", "[?, ?, 6]; expected"},
                     {.heads = 2});
   EXPECT_OP_REFUSED(op, {parts.fixed, parts.other, parts.other}, {},
                     {"input 1 has shape [2, 5, 8]; expected [2, 9, 8]"},
                     {.flags = RRFP_OP_CAUSAL, .heads = 2});
+  EXPECT_OP_REFUSED(op, {parts.fixed, parts.wide_ids}, {},
+                    {"input 1 has shape [?, ?, ?]; expected [2, 9]"}, {.heads = 2, .kv_heads = 1});
+  const int32_t segments = parts.b.input("segments", RRFP_I32, {2, 5});
+  EXPECT_OP_REFUSED(op, {parts.fixed, parts.fixed, parts.fixed, segments}, {},
+                    {"input 3 has shape [2, 5]; expected [2, 9]"}, {.heads = 2});
+  // With segments, there are as many keys as queries.
+  EXPECT_OP_REFUSED(op, {parts.fixed, parts.other, parts.other, parts.ids}, {},
+                    {"input 1 has shape [2, 5, 8]; expected [2, 9, 8]"}, {.heads = 2});
+}
+
+TEST(WrongOperations, Patches) {
+  Parts parts;
+  const rrfp_op op = RRFP_OP_PATCHES;
+  const int32_t pictures = parts.b.input("pictures", RRFP_F32, {-1, 10, -1, 3});
+  const int32_t wide = parts.b.input("wide", RRFP_F32, {1, 1, 1, 1 << 20});
+  const int32_t none = parts.b.input("none", RRFP_F32, {0, 10, 10, 3});
+  const Builder::Extra good = {.kernel = 2, .stride = 2};
+  EXPECT_OP_REFUSED(op, {}, {}, {"(patches)", "has 0 inputs; expected 1"}, good);
+  EXPECT_OP_REFUSED(op, {pictures}, {parts.w38}, {"has 1 parameters; expected 0"}, good);
+  EXPECT_OP_REFUSED(op, {parts.ids}, {}, {"input 0 is i32; expected f32"}, good);
+  EXPECT_OP_REFUSED(op, {parts.x}, {}, {"[?, ?, 8]; expected [pictures, height, width, channels]"},
+                    good);
+  EXPECT_OP_REFUSED(op, {pictures}, {},
+                    {"kernel is 0, stride 0, padding 0; expected kernel >= 1, stride >= 1, "
+                     "padding >= 0"});
+  EXPECT_OP_REFUSED(op, {pictures}, {}, {"stride 0"}, {.kernel = 2});
+  EXPECT_OP_REFUSED(op, {pictures}, {}, {"padding -1"}, {.kernel = 2, .stride = 1, .padding = -1});
+  EXPECT_OP_REFUSED(op, {pictures}, {},
+                    {"has shape [?, 10, ?, 3]; with a padding of 1 expected at least 13 pixels"},
+                    {.kernel = 13, .stride = 1, .padding = 1});
+  EXPECT_OP_REFUSED(op, {wide}, {}, {"kernel is 2000; a patch is too large"},
+                    {.kernel = 2000, .stride = 1, .padding = 1000});
+  EXPECT_OP_REFUSED(op, {wide}, {}, {"kernel is 2147483647; a patch is too large"},
+                    {.kernel = INT_MAX, .stride = 1, .padding = INT_MAX});
+  parts.b.op(op, {pictures}, {}, {.kernel = 12, .stride = 1, .padding = 1});
+  parts.b.op(op, {none}, {}, {.kernel = 13, .stride = 1});  // of no pictures, all are large enough
+}
+
+TEST(WrongOperations, MergeRows) {
+  Parts parts;
+  const rrfp_op op = RRFP_OP_MERGE_ROWS;
+  const int32_t sources = parts.b.input("sources", RRFP_I32, {2, 8});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x}, {}, {"(merge_rows)", "has 2 inputs; expected 3"});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.x}, {}, {"input 2 is f32; expected i32"});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.ids, parts.ids}, {}, {"input 1 is i32; expected f32"});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.ids}, {parts.v8},
+                    {"has 1 parameters; expected 0"});
+  EXPECT_OP_REFUSED(op, {parts.flat, parts.x, parts.ids}, {}, {"[8]; expected at least 2 axes"});
+  EXPECT_OP_REFUSED(
+      op, {parts.x, parts.y, parts.ids}, {},
+      {"input 1 has shape [?, ?, 6]; expected a last extent of 8, as that of input 0"});
+  EXPECT_OP_REFUSED(op, {parts.x, parts.x, parts.wide_ids}, {},
+                    {"input 2 has shape [?, ?, ?]; expected [?, ?]"});
+  EXPECT_OP_REFUSED(op, {parts.fixed, parts.flat, sources}, {},
+                    {"input 2 has shape [2, 8]; expected [2, 9]"});
 }
 
 TEST(WrongOperations, Shapes) {
@@ -157,8 +227,8 @@ TEST(WrongOperations, Losses) {
 
 TEST(WrongOperations, WhatTheyReferTo) {
   Parts parts;
-  for (rrfp_op kind : {0, 19, -1, INT32_MIN}) {
-    EXPECT_OP_REFUSED(kind, {parts.x}, {}, {"kind " + std::to_string(kind), "expected 1 to 18"}, {},
+  for (rrfp_op kind : {0, 21, -1, INT32_MIN}) {
+    EXPECT_OP_REFUSED(kind, {parts.x}, {}, {"kind " + std::to_string(kind), "expected 1 to 20"}, {},
                       RRFP_ERR_INVALID_ARGUMENT);
   }
   const rrfp_status range = RRFP_ERR_OUT_OF_RANGE;
@@ -185,7 +255,6 @@ TEST(WrongOperations, WhatTheyReferTo) {
                    {text});
   };
   expect_refused(with([](auto& c) { c.flags = 6; }), "unknown bits 6");
-  expect_refused(with([](auto& c) { c.reserved = 4; }), "reserved is 4");
   expect_refused(with([](auto& c) { c.input_count = -1; }), "input_count is -1; expected 0 to 16");
   expect_refused(with([](auto& c) { c.input_count = 17; }), "input_count is 17");
   expect_refused(with([](auto& c) { c.inputs = nullptr; }), "input is null");
@@ -219,10 +288,12 @@ TEST(WrongModels, Inputs) {
   add("x", RRFP_F32, 0, shape, {"shape has 0 axes"});
   add("x", RRFP_F32, 9, shape, {"shape has 9 axes; expected 1 to 8"});
   add("x", RRFP_F32, 1, nullptr, {"shape is null"});
-  const int64_t zero[] = {3, 0};
-  add("x", RRFP_F32, 2, zero, {"input \"x\" has shape [3, 0]; extent 1"});
+  const int64_t huge[] = {0, int64_t{1} << 40, 2};
+  add("x", RRFP_F32, 3, huge, {"input \"x\" has shape [0, 1099511627776, 2]; extent 2"});
   const int64_t below[] = {-2};
-  add("x", RRFP_F32, 1, below, {"[-2]", "at least 1, or -1"});
+  add("x", RRFP_F32, 1, below, {"[-2]", "at least 0, or -1"});
+  const int64_t zero[] = {3, 0};
+  EXPECT_EQ(rrfp_model_add_input(model, "x", RRFP_F32, 2, zero, nullptr, nullptr), RRFP_OK);
   EXPECT_REFUSED(rrfp_model_begin_block(model, "b", 2, nullptr, &refusal.error),
                  RRFP_ERR_INVALID_ARGUMENT, {"flags", "2"});
 }
@@ -257,6 +328,8 @@ TEST(WrongModels, Parameters) {
   expect_refused([&](auto& o) { o.shape = unknown; }, {"\"w\"", "extent 1 must be at least 1"});
   const int64_t huge[] = {INT64_MAX, 2};
   expect_refused([&](auto& o) { o.shape = huge; }, {"\"w\"", "too large"});
+  const int64_t zero[] = {2, 0};
+  expect_refused([&](auto& o) { o.shape = zero; }, {"\"w\"", "extent 1 must be at least 1"});
   EXPECT_EQ(parameter_count(b.model.get()), 1);
 }
 

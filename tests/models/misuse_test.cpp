@@ -172,7 +172,8 @@ TEST(Batches, ThatAreWrong) {
                  {"microbatch 1", "(cross_entropy)", "[1, 7] and [1, 8]"});
   tensor_refused([](auto& t) { t.shape[1] = 17; }, {"17 positions; the table has 16"});
   tensor_refused([](auto& t) { t.shape[1] = -1; }, {"microbatch 1", "extent 1 is -1"});
-  tensor_refused([](auto& t) { t.shape[0] = 0; }, {"extent 0 is 0"});
+  tensor_refused([](auto& t) { t.shape[0] = 0, t.data = nullptr; },
+                 {"microbatch 1", "(cross_entropy)", "[0, 8] and [1, 8]"});
   tensor_refused([](auto& t) { t.shape[0] = t.shape[1] = INT64_MAX; }, {"too large"});
   tensor_refused([](auto& t) { t.strides[0] = 8, t.strides[1] = 2; },
                  {"stride 1 is 2", "contiguous 1"});
