@@ -127,20 +127,6 @@ void rrfp_generator_destroy(rrfp_generator* generator) {
   });
 }
 
-namespace {
-
-/// Runs the body with the generator; its trainer must not be in use.
-template <class Body>
-rrfp_status with_generator(rrfp_generator* generator, rrfp_error* error, Body body) noexcept {
-  if (generator == nullptr) {
-    return guard(error, [] { return null_handle("generator"); });
-  }
-  return guard_trainer(generator->trainer, error,
-                       [&](train::Trainer&) { return body(*generator->generator); });
-}
-
-}  // namespace
-
 rrfp_status rrfp_generator_start(rrfp_generator* generator, const int32_t* tokens, size_t count,
                                  rrfp_error* error) {
   return with_generator(generator, error, [&](train::Generator& g) -> Status {

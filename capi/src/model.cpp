@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/src/train.h"
-#include "engine/model/gpt.h"
 #include "engine/model/partition.h"
+#include "engine/model/recipe.h"
 #include "engine/train/checkpoint.h"
 
 using namespace rrfp;        // NOLINT(google-build-using-namespace)
@@ -216,31 +216,37 @@ rrfp_status rrfp_model_set_output(rrfp_model* model, int32_t value, rrfp_error* 
                     [&](model::Graph& graph) { return graph.set_output(model::ValueId(value)); });
 }
 
+Status capi::read_gpt_options(const rrfp_gpt_options* options, model::GptOptions& out) {
+  rrfp_gpt_options o = {};
+  if (Status s = load(options, "rrfp_gpt_options", o); !s.ok()) return s;
+  constexpr rrfp_gpt_flags kKnown =
+      RRFP_GPT_TIED | RRFP_GPT_ROTARY | RRFP_GPT_RMS_NORM | RRFP_GPT_SWIGLU;
+  if (Status s = check_flags("rrfp_gpt_options.flags", o.flags, kKnown); !s.ok()) return s;
+  if (Status s = check_reserved("rrfp_gpt_options", o.reserved); !s.ok()) return s;
+  out = {.vocabulary = o.vocabulary,
+         .context = o.context,
+         .layers = o.layers,
+         .dim = o.dim,
+         .heads = o.heads,
+         .kv_heads = o.kv_heads,
+         .hidden = o.hidden,
+         .dropout = o.dropout,
+         .tied = (o.flags & RRFP_GPT_TIED) != 0,
+         .rotary = (o.flags & RRFP_GPT_ROTARY) != 0,
+         .rms_norm = (o.flags & RRFP_GPT_RMS_NORM) != 0,
+         .swiglu = (o.flags & RRFP_GPT_SWIGLU) != 0};
+  return {};
+}
+
 rrfp_status rrfp_model_create_gpt(const rrfp_gpt_options* options, rrfp_model** out,
                                   rrfp_error* error) {
   return guard(error, [&]() -> Status {
     if (options == nullptr) return null_argument("options");
     if (out == nullptr) return null_argument("out");
-    rrfp_gpt_options o = {};
-    if (Status s = load(options, "rrfp_gpt_options", o); !s.ok()) return s;
-    constexpr rrfp_gpt_flags kKnown =
-        RRFP_GPT_TIED | RRFP_GPT_ROTARY | RRFP_GPT_RMS_NORM | RRFP_GPT_SWIGLU;
-    if (Status s = check_flags("rrfp_gpt_options.flags", o.flags, kKnown); !s.ok()) return s;
-    if (Status s = check_reserved("rrfp_gpt_options", o.reserved); !s.ok()) return s;
+    model::GptOptions o;
+    if (Status s = read_gpt_options(options, o); !s.ok()) return s;
     auto handle = std::make_unique<rrfp_model>();
-    Status s = build_gpt({.vocabulary = o.vocabulary,
-                          .context = o.context,
-                          .layers = o.layers,
-                          .dim = o.dim,
-                          .heads = o.heads,
-                          .kv_heads = o.kv_heads,
-                          .hidden = o.hidden,
-                          .dropout = o.dropout,
-                          .tied = (o.flags & RRFP_GPT_TIED) != 0,
-                          .rotary = (o.flags & RRFP_GPT_ROTARY) != 0,
-                          .rms_norm = (o.flags & RRFP_GPT_RMS_NORM) != 0,
-                          .swiglu = (o.flags & RRFP_GPT_SWIGLU) != 0},
-                         handle->graph);
+    Status s = build_gpt(o, handle->graph);
     if (s.ok()) *out = handle.release();
     return s;
   });

@@ -9,6 +9,7 @@
 
 #include "capi/src/guard.h"
 #include "engine/data/corpus.h"
+#include "engine/model/gpt.h"
 #include "engine/train/generator.h"
 
 struct rrfp_model {
@@ -36,6 +37,9 @@ namespace rrfp::capi {
 /// Reads one input of a microbatch. The memory stays the caller's.
 Status read_input(const rrfp_tensor& in, train::InputArray& out);
 
+/// In model.cpp. Flags and the size of the struct are checked; numbers are when a model is built.
+Status read_gpt_options(const rrfp_gpt_options* options, model::GptOptions& out);
+
 inline Status check_text(const char* name, const char* text) {
   if (text != nullptr) return {};
   return null_argument(name);
@@ -60,6 +64,16 @@ rrfp_status guard_trainer(rrfp_trainer* trainer, rrfp_error* error, Body body) n
     } const leave{trainer->in_call};
     return body(*trainer->trainer);
   });
+}
+
+/// Runs the body with the generator; its trainer must not be in use.
+template <class Body>
+rrfp_status with_generator(rrfp_generator* generator, rrfp_error* error, Body body) noexcept {
+  if (generator == nullptr) {
+    return guard(error, [] { return null_handle("generator"); });
+  }
+  return guard_trainer(generator->trainer, error,
+                       [&](train::Trainer&) { return body(*generator->generator); });
 }
 
 }  // namespace rrfp::capi

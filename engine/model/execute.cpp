@@ -29,8 +29,9 @@ void bind_op(const Instruction& i, Bindings& bound, OpRun& run) {
   run.random.operation = static_cast<uint32_t>(i.op.value);
   run.training = bound.training;
   run.first_position = bound.first_position;
-  if (bound.caches != nullptr && op.kind == OpKind::kAttention) {
-    run.cache = &(*bound.caches)[i.op.index()];
+  if (bound.caches != nullptr) {
+    KeyValueCache& cache = (*bound.caches)[i.op.index()];
+    if (cache.keys != nullptr) run.cache = &cache;
   }
 }
 

@@ -5,9 +5,9 @@
 // made.
 #pragma once
 
-#include <string_view>
+#include <string>
 
-#include "engine/model/graph.h"
+#include "engine/model/transformer.h"
 
 namespace rrfp::model {
 
@@ -29,7 +29,12 @@ struct GptOptions {
 /// Inputs "tokens" and "targets", i32 [batch, length]. Blocks: "embedding", "layers.0" .., "head".
 /// The output is the logits, the loss the cross-entropy of each token. Graph::recipe is set.
 core::Status build_gpt(const GptOptions& options, Graph& out);
-/// Builds a model again from Graph::recipe. `source` is for error texts.
-core::Status build_from_recipe(std::string_view recipe, std::string_view source, Graph& out);
+
+// For models that have a language model as a part of them.
+constexpr int32_t kLayersMax = 1 << 16;  // each adds up to 14 values: fewer than Graph::kCountMax
+core::Status check_range(const std::string& name, int32_t value, int32_t least = 1,
+                         int32_t most = 1 << 24);
+core::Status check(const GptOptions& options);
+[[nodiscard]] LayerStack stack_of(const GptOptions& options);
 
 }  // namespace rrfp::model

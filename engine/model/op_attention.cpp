@@ -178,7 +178,8 @@ void attention_forward(const OpRun& run) {
   kernels::AttentionShape shape = attention_shape(run);
   Operands<const float> x = operands(run, shape, run.in);
   if (run.cache != nullptr) {  // one sequence; its new keys and values join those seen before
-    shape.segments = nullptr;
+    // What is in the cache is of one segment, which goes on.
+    if (run.cache->length > 0) shape.segments = nullptr;
     const int64_t width = shape.kv_heads * shape.head_dim;
     float* const keys = run.cache->keys + run.cache->length * width;
     float* const values = run.cache->values + run.cache->length * width;

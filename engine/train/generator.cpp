@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "kernels/math/philox.h"
 
@@ -45,6 +47,13 @@ Status check(const Sampling& s) {
   return {};
 }
 
+Status unusable(const std::string& why) {
+  return {Code::kInvalidArgument, "the model cannot generate: " + why};
+}
+Status empty_prompt() {
+  return {Code::kInvalidArgument, "the prompt is empty; expected at least one token"};
+}
+
 }  // namespace
 
 Status Generator::create(const Trainer& trainer, int32_t context, std::unique_ptr<Generator>& out) {
@@ -64,124 +73,198 @@ Status Generator::prepare() {
     return {Code::kBadState, "the model has no output to draw tokens from; set one first"};
   }
   needed_ = graph_.needed_for(graph_.output());
+  is_cached_.assign(graph_.ops().size(), false);
   program_ = model::Program::for_value(graph_, graph_.output());
-  const auto unusable = [](const std::string& why) {
-    return Status(Code::kInvalidArgument, "the model cannot generate: " + why);
-  };
-  for (model::ValueId input : graph_.inputs()) {
-    const int32_t slot = program_.value_slot[input.index()];
-    if (slot == kNoSlot) continue;
-    const model::Value& value = graph_.value(input);
-    if (value.type != model::ValueType::kI32 || value.shape.ndim != 2 || tokens_slot_ != kNoSlot) {
-      return unusable("expected one input on the way to the output, of token ids [batch, length]");
-    }
-    tokens_slot_ = slot;
-  }
-  const Shape& output = graph_.value(graph_.output()).shape;
-  if (tokens_slot_ == kNoSlot || output.ndim != 3 || output.last() == Shape::kUnknown) {
-    return unusable("expected an output [batch, length, vocabulary]; it is " + to_string(output));
-  }
-  vocabulary_ = output.last();
-  ids_max_ = vocabulary_;
-  for (const model::Instruction& i : program_.code(TaskKind::kForward)) {
-    const Op& op = graph_.op(i.op);
-    if (op.kind == OpKind::kEmbedding) {
-      ids_max_ = std::min(ids_max_, graph_.parameter(op.parameters[0]).shape[0]);
-    } else if (op.kind == OpKind::kPositions) {
-      const int64_t positions = graph_.parameter(op.parameters[0]).shape[0];
-      if (context_ > positions) {
-        return unusable("context is " + std::to_string(context_) + "; the model has " +
-                        std::to_string(positions) + " positions");
-      }
-    } else if (op.kind == OpKind::kAttention && !op.attributes.causal) {
-      return unusable("its attention looks ahead");
-    } else if (op.kind == OpKind::kMean || op.kind == OpKind::kConcat ||
-               op.kind == OpKind::kReshape) {
-      return unusable("it has an operation that may mix positions");
-    }
-  }
+  if (Status s = find_inputs(); !s.ok()) return s;
+  if (Status s = check_operations(); !s.ok()) return s;
   bound_.kernels = &trainer_.kernels();
   bound_.graph = &graph_;
   bound_.table = &trainer_.weights().table();
   bound_.pointers.assign(program_.slots.size(), nullptr);
   bound_.caches = &caches_;
-  return make_caches();
+  make_caches();
+  return {};
 }
 
-Status Generator::make_caches() {
+Status Generator::find_inputs() {
+  with_pictures_ = model::has_vision_language_inputs(graph_);
+  bool found = false;
+  for (size_t k = 0; k < graph_.inputs().size(); ++k) {
+    const model::ValueId input = graph_.inputs()[k];
+    if (program_.value_slot[input.index()] == kNoSlot) continue;
+    if (with_pictures_ && k != model::kTokens) continue;
+    const model::Value& value = graph_.value(input);
+    if (value.type != model::ValueType::kI32 || value.shape.ndim != 2 || found) {
+      return unusable(
+          "expected one input on the way to the output, of token ids [batch, length], or those of "
+          "the vision-language model");
+    }
+    found = true;
+    tokens_input_ = k;
+  }
+  const Shape& output = graph_.value(graph_.output()).shape;
+  if (!found || output.ndim != 3 || output.last() == Shape::kUnknown) {
+    return unusable("expected an output [batch, length, vocabulary]; it is " + to_string(output));
+  }
+  vocabulary_ = output.last();
+  return {};
+}
+
+/// Looks at what is computed of tokens: there, a place may know only of those before it. What is
+/// computed of pictures alone comes with the prompt and stays.
+Status Generator::check_operations() {
+  ids_max_ = vocabulary_;
+  positions_max_ = std::numeric_limits<int32_t>::max();
+  std::vector<bool> of_tokens(graph_.values().size(), false);
+  for (const model::ValueId input : graph_.inputs()) {
+    of_tokens[input.index()] = graph_.value(input).type == model::ValueType::kI32;
+  }
+  for (const model::Instruction& i : program_.code(TaskKind::kForward)) {
+    const Op& op = graph_.op(i.op);
+    const auto is_of_tokens = [&](model::ValueId v) { return of_tokens[v.index()]; };
+    if (std::none_of(op.inputs.begin(), op.inputs.end(), is_of_tokens)) continue;
+    of_tokens[op.output.index()] = true;
+    if (op.kind == OpKind::kEmbedding) {
+      const int64_t rows = graph_.parameter(op.parameters[0]).shape[0];
+      const bool tokens = op.inputs[0] == graph_.inputs()[tokens_input_];
+      if (tokens) ids_max_ = std::min(ids_max_, rows);
+      if (with_pictures_ && op.inputs[0] == graph_.inputs()[model::kPositions]) {
+        positions_max_ = std::min(positions_max_, rows);
+      }
+    } else if (op.kind == OpKind::kPositions) {
+      positions_max_ = std::min(positions_max_, graph_.parameter(op.parameters[0]).shape[0]);
+    } else if (op.kind == OpKind::kAttention) {
+      if (!op.attributes.causal) return unusable("its attention looks ahead");
+      is_cached_[i.op.index()] = true;
+    } else if (op.kind == OpKind::kMean || op.kind == OpKind::kConcat ||
+               op.kind == OpKind::kReshape || op.kind == OpKind::kPatches ||
+               (op.kind == OpKind::kMergeRows && is_of_tokens(op.inputs[1]))) {
+      return unusable("it has an operation that may mix positions");
+    }
+  }
+  if (context_ <= positions_max_) return {};
+  return unusable("context is " + std::to_string(context_) + "; the model has " +
+                  std::to_string(positions_max_) + " positions");
+}
+
+int64_t Generator::cache_width(const Op& op) const {
+  const model::OpAttributes& a = op.attributes;
+  const int64_t head_dim = graph_.value(op.output).shape.last() / a.heads;
+  return head_dim * (a.kv_heads != 0 ? a.kv_heads : a.heads);
+}
+
+void Generator::make_caches() {
   caches_.assign(graph_.ops().size(), {});
-  const auto width_of = [&](const Op& op) {
-    const model::OpAttributes& a = op.attributes;
-    const int64_t head_dim = graph_.value(op.output).shape.last() / a.heads;
-    return head_dim * (a.kv_heads != 0 ? a.kv_heads : a.heads);
-  };
   int64_t floats = 0;
   for (int pass = 0; pass < 2; ++pass) {  // measure, then place
     float* at = cache_memory_.data();
-    for (const model::Instruction& i : program_.code(TaskKind::kForward)) {
-      const Op& op = graph_.op(i.op);
-      if (op.kind != OpKind::kAttention) continue;
-      const int64_t size = width_of(op) * context_;
+    for (size_t o = 0; o < caches_.size(); ++o) {
+      if (!is_cached_[o]) continue;
+      const int64_t size = cache_width(graph_.ops()[o]) * context_;
       if (pass == 0) {
         floats += 2 * size;
       } else {
-        caches_[i.op.index()] = {.keys = at, .values = at + size, .length = 0};
+        caches_[o] = {.keys = at, .values = at + size, .length = 0};
         at += 2 * size;
       }
     }
     if (pass == 0) cache_memory_ = model::AlignedFloats(floats);
   }
-  return {};
 }
 
-Status Generator::layout_for(int64_t length, const ShapePlan*& out) {
-  auto found = plans_.find(length);
+void Generator::forget() {
+  for (model::KeyValueCache& cache : caches_) cache.length = 0;
+  seen_.clear();
+  seen_pictures_ = false;
+  segment_ = 0;
+  position_ = 0;
+}
+
+Status Generator::plan_for(const Arrays& inputs, const ShapePlan*& out) {
+  std::vector<int64_t> key;
+  for (const InputArray& input : inputs) {
+    key.push_back(input.shape.ndim);
+    key.insert(key.end(), input.shape.extents().begin(), input.shape.extents().end());
+  }
+  auto found = plans_.find(key);
   if (found == plans_.end()) {
     if (plans_.size() >= ShapePlans::kPlansMax) plans_.clear();
     ShapePlan plan;
-    plan.inputs.assign(graph_.inputs().size(), Shape({1, length}));
+    for (const InputArray& input : inputs) plan.inputs.push_back(input.shape);
     if (Status s = graph_.infer(plan.inputs, plan.values, &needed_); !s.ok()) return s;
     plan.layouts.push_back(make_layout(graph_, program_, plan.values, trainer_.kernels()));
-    found = plans_.emplace(length, std::move(plan)).first;
+    found = plans_.emplace(std::move(key), std::move(plan)).first;
   }
   out = &found->second;
   return {};
 }
 
-Status Generator::read(std::span<const int32_t> tokens) {
-  const auto length = static_cast<int64_t>(tokens.size());
-  const ShapePlan* plan = nullptr;
-  if (Status s = layout_for(length, plan); !s.ok()) return s;
-  const model::Layout& layout = plan->layouts[0];
-  bound_.first_position = static_cast<int64_t>(seen_.size());
-  bound_.shapes = plan->values.data();
+void Generator::reserve_scratch(const ShapePlan& plan) {
   // What attention needs with all that is in the caches is not known to the layout.
-  const int64_t scratch = layout.scratch[static_cast<size_t>(TaskKind::kForward)];
+  const int64_t scratch = plan.layouts[0].scratch[static_cast<size_t>(TaskKind::kForward)];
   int64_t attention = 0;
-  for (const model::Instruction& i : program_.code(TaskKind::kForward)) {
-    const Op& op = graph_.op(i.op);
-    if (op.kind != OpKind::kAttention) continue;
-    model::OpRun run = describe_run(op, plan->values, trainer_.kernels());
-    run.cache = &caches_[i.op.index()];
+  for (size_t o = 0; o < caches_.size(); ++o) {
+    if (!is_cached_[o]) continue;
+    const Op& op = graph_.ops()[o];
+    model::OpRun run = describe_run(op, plan.values, trainer_.kernels());
+    run.cache = &caches_[o];
     attention = std::max(attention, rules(op).scratch_size(run));
   }
   scratch_.reserve(scratch + attention);
   bound_.scratch = scratch_.data();
-  // Slots have one type of pointer; inputs are only read.
-  bound_.pointers[static_cast<size_t>(tokens_slot_)] =
-      reinterpret_cast<float*>(const_cast<int32_t*>(tokens.data()));
-  run_task(program_, layout, TaskKind::kForward, bound_);
-  for (model::KeyValueCache& cache : caches_) cache.length += cache.keys != nullptr ? length : 0;
+}
+
+void Generator::read(const Arrays& inputs, const ShapePlan& plan) {
+  const InputArray& tokens = inputs[tokens_input_];
+  const int64_t length = tokens.shape.last();
+  bound_.first_position = static_cast<int64_t>(seen_.size());
+  bound_.shapes = plan.values.data();
+  reserve_scratch(plan);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const int32_t slot = program_.value_slot[graph_.inputs()[k].index()];
+    if (slot == kNoSlot) continue;
+    // Slots have one type of pointer; inputs are only read.
+    bound_.pointers[static_cast<size_t>(slot)] =
+        static_cast<float*>(const_cast<void*>(inputs[k].data));
+  }
+  run_task(program_, plan.layouts[0], TaskKind::kForward, bound_);
+  for (size_t o = 0; o < caches_.size(); ++o) caches_[o].length += is_cached_[o] ? length : 0;
   const float* const output = bound_.pointers[static_cast<size_t>(program_.results.front().slot)];
   logits_.assign(output + (length - 1) * vocabulary_, output + length * vocabulary_);
-  seen_.insert(seen_.end(), tokens.begin(), tokens.end());
+  const auto* const ids = static_cast<const int32_t*>(tokens.data);
+  seen_.insert(seen_.end(), ids, ids + length);
+}
+
+Status Generator::read_text(std::span<const int32_t> tokens) {
+  Arrays inputs(graph_.inputs().size());
+  const Shape shape = {1, static_cast<int64_t>(tokens.size())};
+  const auto set = [&](size_t k, std::span<const int32_t> data) {
+    inputs[k] = {.shape = shape, .type = model::ValueType::kI32, .data = data.data()};
+  };
+  set(tokens_input_, tokens);
+  std::vector<int32_t> segments;
+  std::vector<int32_t> positions;
+  std::vector<int32_t> sources;
+  if (with_pictures_) {
+    segments.assign(tokens.size(), segment_);
+    sources.assign(tokens.size(), -1);
+    positions.resize(tokens.size());
+    std::iota(positions.begin(), positions.end(), static_cast<int32_t>(position_));
+    set(model::kSegments, segments);
+    set(model::kPositions, positions);
+    set(model::kSources, sources);
+    inputs[model::kImages].shape = graph_.value(graph_.inputs()[model::kImages]).shape;
+    inputs[model::kImages].shape[0] = 0;
+  }
+  const ShapePlan* plan = nullptr;
+  if (Status s = plan_for(inputs, plan); !s.ok()) return s;
+  read(inputs, *plan);
+  position_ += shape.last();
   return {};
 }
 
 Status Generator::start(std::span<const int32_t> tokens) {
-  if (tokens.empty()) {
-    return {Code::kInvalidArgument, "the prompt is empty; expected at least one token"};
-  }
+  if (tokens.empty()) return empty_prompt();
   for (size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i] >= 0 && tokens[i] < ids_max_) continue;
     return {Code::kOutOfRange, "token " + std::to_string(i) + " of the prompt is " +
@@ -189,10 +272,80 @@ Status Generator::start(std::span<const int32_t> tokens) {
                                    std::to_string(ids_max_ - 1)};
   }
   const size_t count = std::min(tokens.size(), static_cast<size_t>(context_));
-  seen_.clear();
+  forget();
   drawn_ = 0;
-  for (model::KeyValueCache& cache : caches_) cache.length = 0;
-  return read(tokens.last(count));
+  return read_text(tokens.last(count));
+}
+
+Status Generator::start_inputs(std::span<const InputArray> inputs) {
+  if (!with_pictures_) {
+    return {Code::kInvalidArgument,
+            "the model has not the inputs of the vision-language model; give it tokens"};
+  }
+  Arrays prompt(inputs.begin(), inputs.end());
+  const Shape& shape = prompt[model::kTokens].shape;
+  if (shape.ndim != 2 || shape[0] != 1) {
+    return {Code::kTensorMismatch,
+            "input \"tokens\" has shape " + to_string(shape) + "; expected one sequence, [1, ?]"};
+  }
+  if (shape[1] == 0) return empty_prompt();
+  if (shape[1] > context_) {
+    return {Code::kInvalidArgument, "the prompt has " + std::to_string(shape[1]) +
+                                        " positions; the context is " + std::to_string(context_)};
+  }
+  // Targets that say nothing, for the checks.
+  constexpr int32_t kIgnored = model::OpAttributes().ignore_index;
+  const std::vector<int32_t> targets(static_cast<size_t>(shape[1]), kIgnored);
+  prompt[model::kTargets] = {
+      .shape = shape, .type = model::ValueType::kI32, .data = targets.data()};
+  const ShapePlan* plan = nullptr;
+  if (Status s = plan_for(prompt, plan); !s.ok()) return s;
+  if (Status s = InputChecks(graph_).check(0, prompt, *plan); !s.ok()) return s;
+  forget();
+  drawn_ = 0;
+  read(prompt, *plan);
+  keep_last_segment(prompt);
+  return {};
+}
+
+void Generator::keep_last_segment(const Arrays& prompt) {
+  const auto ids = [&](size_t input) {
+    return std::span(static_cast<const int32_t*>(prompt[input].data), seen_.size());
+  };
+  const std::span<const int32_t> segments = ids(model::kSegments);
+  segment_ = segments.back();
+  position_ = int64_t{ids(model::kPositions).back()} + 1;
+  size_t first = segments.size() - 1;
+  while (first > 0 && segments[first - 1] == segment_) --first;
+  const std::span<const int32_t> sources = ids(model::kSources).subspan(first);
+  seen_pictures_ = std::any_of(sources.begin(), sources.end(), [](int32_t s) { return s >= 0; });
+  const auto forgotten = static_cast<int64_t>(first);
+  for (size_t o = 0; o < caches_.size(); ++o) {
+    if (!is_cached_[o]) continue;
+    const int64_t width = cache_width(graph_.ops()[o]);
+    model::KeyValueCache& cache = caches_[o];
+    for (float* kept : {cache.keys, cache.values}) {
+      std::copy(kept + forgotten * width, kept + cache.length * width, kept);
+    }
+    cache.length -= forgotten;
+  }
+  seen_.erase(seen_.begin(), seen_.begin() + forgotten);
+}
+
+/// Forgetting half at a time makes reading it again rare.
+Status Generator::make_room() {
+  const auto count = static_cast<int64_t>(seen_.size());
+  if (count < context_ && position_ < positions_max_) return {};
+  if (seen_pictures_) {
+    return {Code::kBadState,
+            "the context of " + std::to_string(std::min<int64_t>(context_, positions_max_)) +
+                " positions is full, and a sequence with pictures cannot forget its beginning; "
+                "start again"};
+  }
+  const std::vector<int32_t> rest(seen_.end() - std::min<int64_t>(count, context_ / 2),
+                                  seen_.end());
+  forget();
+  return rest.empty() ? Status() : read_text(rest);
 }
 
 Status Generator::next(const Sampling& sampling, int32_t& token) {
@@ -203,16 +356,8 @@ Status Generator::next(const Sampling& sampling, int32_t& token) {
     return {Code::kNonFinite, "the model's output for the next token is not finite"};
   }
   const int32_t drawn = draw(sampling);
-  if (static_cast<int32_t>(seen_.size()) == context_) {
-    // Forgetting half at a time makes reading it again rare.
-    const std::vector<int32_t> rest(seen_.end() - context_ / 2, seen_.end());
-    seen_.clear();
-    for (model::KeyValueCache& cache : caches_) cache.length = 0;
-    if (!rest.empty()) {
-      if (Status s = read(rest); !s.ok()) return s;
-    }
-  }
-  if (Status s = read({&drawn, 1}); !s.ok()) return s;
+  if (Status s = make_room(); !s.ok()) return s;
+  if (Status s = read_text({&drawn, 1}); !s.ok()) return s;
   ++drawn_;
   token = drawn;
   return {};

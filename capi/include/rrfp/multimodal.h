@@ -135,8 +135,11 @@ RRFP_API rrfp_status rrfp_picture_read(const char *path, int32_t image_size, int
 /* ---- Captions ---------------------------------------------------------------------------------- */
 
 /* As rrfp_generator_start, for a vision-language model: reads the inputs of one sequence (B = 1, at most
- * the context); `targets` is not looked at and may be empty. rrfp_generator_next then goes on with text.
- *   inputs   RRFP_SAMPLES_INPUTS tensors */
+ * the context); `targets` is not looked at and may be empty. rrfp_generator_next then goes on with text,
+ * in the last segment. There, a picture cannot be forgotten: rrfp_generator_next fails with
+ * RRFP_ERR_BAD_STATE once the context is full. rrfp_generator_start reads text alone.
+ *   inputs   RRFP_SAMPLES_INPUTS tensors
+ * Errors: those of rrfp_trainer_step for a batch; after them, the generator is as it was. */
 RRFP_API rrfp_status rrfp_generator_start_inputs(rrfp_generator *generator,
                                                  const rrfp_tensor *inputs, rrfp_error *error);
 

@@ -191,7 +191,8 @@ RRFP_API void rrfp_gpt_options_init(rrfp_gpt_options *options);
  * blocks: embedding, one per layer, head. Weights of layer i are named "layers.i...". */
 RRFP_API rrfp_status rrfp_model_create_gpt(const rrfp_gpt_options *options, rrfp_model **out,
                                            rrfp_error *error);
-/* The model that a checkpoint was made from, if that was made by rrfp_model_create_gpt. */
+/* The model that a checkpoint was made from, if that was made by rrfp_model_create_gpt or
+ * rrfp_model_create_vision_language. */
 RRFP_API rrfp_status rrfp_model_create_from_checkpoint(const char *path, rrfp_model **out,
                                                        rrfp_error *error);
 
@@ -481,7 +482,8 @@ RRFP_API rrfp_status rrfp_trainer_load(rrfp_trainer *trainer, const char *path,
                                        rrfp_error *error);
 /* The state.json of a checkpoint, or of the newest one in a folder of them: a JSON object with, among
  * others, "step", "position", "seed", "optimizer", "model" (for a GPT an object with the fields of
- * rrfp_gpt_options by name, flags as booleans) and "user" (user_json). Text out: see
+ * rrfp_gpt_options by name, flags as booleans; for a vision-language model with such an object for
+ * "language" and one for "vision") and "user" (user_json). Text out: see
  * rrfp_hint_to_text. */
 RRFP_API rrfp_status rrfp_checkpoint_describe(const char *path, char *buffer, size_t capacity,
                                               size_t *out_size, rrfp_error *error);
@@ -542,7 +544,8 @@ RRFP_API rrfp_status rrfp_data_read(const rrfp_data *data, rrfp_split split, uin
 /* ---- Generating -------------------------------------------------------------------------------- */
 
 /* Continues a sequence with a trainer's weights, keeping keys and values of what it has seen. For models
- * with one i32 input [B, T] on the way to their output [B, T, vocabulary]. */
+ * with one i32 input [B, T] on the way to their output [B, T, vocabulary], and for those with the inputs
+ * of rrfp_model_create_vision_language. */
 typedef struct rrfp_generator rrfp_generator;
 
 typedef struct rrfp_sampling {
