@@ -194,7 +194,7 @@ class RefusalTest(VisionTest):
         for bad in (good[:len(good) // 2], good[:50] + bytes(4) + good[54:]):
             (self.dir / "bad.png").write_bytes(bad)
             manifest = self.dir / "bad.jsonl"
-            pictures.write_lines(manifest, 9 * [{"text": "<image> a", "images": ["bad.png"]}])
+            pictures.write_lines(manifest, 20 * [{"text": "<image> a", "images": ["bad.png"]}])
             self.refused("train", "--data", manifest, *MODEL, *TRAINING, *STEPS, names=["bad.png"])
 
     def test_options(self):
