@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which window is sample p. Windows are numbered by their place in the stream. Of the first i
-// windows, floor(i * share) validate, so they are spread evenly, and both kinds can be counted and
-// found with a division; in integers, so that every machine finds the same ones.
+// Which tokens are sample p. Windows are numbered by their place in the stream.
 #include "engine/data/corpus.h"
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
 #include "engine/data/corpus_files.h"
-#include "engine/data/permutation.h"
 #include "engine/data/token_stream.h"
 
 namespace rrfp::data {
@@ -20,15 +16,7 @@ using core::Status;
 
 namespace {
 
-__extension__ using Uint128 = unsigned __int128;
-
 constexpr int32_t kByteVocabulary = 256;
-constexpr uint64_t kOne = uint64_t{1} << 32;  // a share of 1
-
-/// floor(a * b / divisor)
-uint64_t scaled(uint64_t a, uint64_t b, uint64_t divisor) {
-  return static_cast<uint64_t>(static_cast<Uint128>(a) * b / divisor);
-}
 
 Status check_options(const CorpusOptions& options) {
   const auto wrong = [](const std::string& text) { return Status(Code::kInvalidArgument, text); };
@@ -40,11 +28,7 @@ Status check_options(const CorpusOptions& options) {
     return wrong("the context is " + std::to_string(options.context) +
                  " tokens, expected at least 1");
   }
-  // Written so that it refuses NaN, too.
-  if (!(options.validation_share >= 0 && options.validation_share < 1)) {
-    return wrong("the validation share is " + std::to_string(options.validation_share) +
-                 ", expected at least 0 and less than 1");
-  }
+  if (Status s = check_validation_share(options.validation_share); !s.ok()) return s;
   if (options.paths.empty()) return wrong("the corpus has no paths, expected at least one");
   const int32_t vocabulary = options.vocabulary;
   if (options.format == Format::kBytes) {
@@ -80,7 +64,6 @@ Status Corpus::open(const CorpusOptions& options, std::shared_ptr<const Corpus>&
   std::shared_ptr<Corpus> corpus(new Corpus());
   corpus->vocabulary_ = options.format == Format::kBytes ? kByteVocabulary : options.vocabulary;
   corpus->context_ = options.context;
-  corpus->seed_ = options.seed;
   if (Status s = TokenStream::open(options.format, files, corpus->vocabulary_, corpus->stream_);
       !s.ok()) {
     return s;
@@ -93,25 +76,15 @@ Status Corpus::open(const CorpusOptions& options, std::shared_ptr<const Corpus>&
                 std::to_string(int64_t{options.context} + 1) + ": a context and one more"};
   }
   corpus->unigram_entropy_ = corpus->stream_->unigram_entropy();
-  if (Status s = corpus->set_windows(options.validation_share); !s.ok()) {
+  const auto windows = static_cast<uint64_t>((corpus->token_count() - 1) / options.context);
+  if (Status s =
+          SplitOrder::make(windows, "windows of " + std::to_string(options.context) + " tokens",
+                           options.validation_share, options.seed, corpus->order_);
+      !s.ok()) {
     return {s.code(), names_of(options.paths) + ": " + s.text()};
   }
   out = std::move(corpus);
   return {};
-}
-
-Status Corpus::set_windows(double validation_share) {
-  const auto windows = static_cast<uint64_t>((token_count() - 1) / context_);
-  // Rounded up: 0.7 is stored as a little less, and yet 0.7 of 10 windows should be 7.
-  validation_share_ =
-      static_cast<uint64_t>(std::ceil(validation_share * static_cast<double>(kOne)));
-  validation_windows_ = scaled(windows, validation_share_, kOne);
-  training_windows_ = windows - validation_windows_;
-  if (training_windows_ > 0 && (validation_windows_ > 0 || validation_share == 0)) return {};
-  const std::string without = training_windows_ == 0 ? "train" : "validate";
-  return {Code::kBadData, "a validation share of " + std::to_string(validation_share) + " of " +
-                              std::to_string(windows) + " windows of " + std::to_string(context_) +
-                              " tokens leaves none to " + without + " with"};
 }
 
 int64_t Corpus::token_count() const {
@@ -119,34 +92,13 @@ int64_t Corpus::token_count() const {
 }
 
 int64_t Corpus::window_count(Split split) const {
-  return static_cast<int64_t>(split == Split::kTrain ? training_windows_ : validation_windows_);
-}
-
-uint64_t Corpus::validation_window(uint64_t index) const {
-  // The smallest i with floor((i + 1) * share) = index + 1: i + 1 is (index + 1) / share, rounded
-  // up.
-  const auto numerator = static_cast<Uint128>(index + 1) * kOne + validation_share_ - 1;
-  return static_cast<uint64_t>(numerator / validation_share_) - 1;
-}
-
-uint64_t Corpus::training_window(uint64_t index) const {
-  // Of the first i windows, i - floor(i * share) = ceil(i * (1 - share)) train. The smallest i for
-  // which ceil((i + 1) * (1 - share)) exceeds index is index / (1 - share), rounded down.
-  return scaled(index, kOne, kOne - validation_share_);
+  return static_cast<int64_t>(order_.count(split));
 }
 
 void Corpus::sample(Split split, uint64_t position, std::span<int32_t> tokens,
                     std::span<int32_t> targets) const {
   assert(tokens.size() == static_cast<size_t>(context_) && targets.size() == tokens.size());
-  uint64_t window = 0;
-  if (split == Split::kTrain) {
-    const Permutation order(training_windows_, seed_, position / training_windows_);
-    window = training_window(order(position % training_windows_));
-  } else {
-    assert(validation_windows_ > 0);
-    window = validation_window(position % validation_windows_);
-  }
-  const auto first = static_cast<int64_t>(window) * context_;
+  const auto first = static_cast<int64_t>(order_.item(split, position)) * context_;
   stream_->read(first, tokens);
   std::copy(tokens.begin() + 1, tokens.end(), targets.begin());
   stream_->read(first + context_, targets.last(1));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/core/status.h"
+#include "engine/data/split.h"
 
 namespace rrfp::data {
 
@@ -23,8 +24,6 @@ enum class Format : uint8_t {
   kU16,    // little-endian token ids without a header
   kU32,
 };
-
-enum class Split : uint8_t { kTrain, kValidation };
 
 /// Bounds the table of token counts that open() makes.
 constexpr int32_t kVocabularyMax = 1 << 24;
@@ -78,18 +77,11 @@ class Corpus {
  private:
   Corpus();
 
-  [[nodiscard]] core::Status set_windows(double validation_share);
-  [[nodiscard]] uint64_t validation_window(uint64_t index) const;
-  [[nodiscard]] uint64_t training_window(uint64_t index) const;
-
   std::unique_ptr<const TokenStream> stream_;
   int32_t vocabulary_ = 0;
   int32_t context_ = 0;
   double unigram_entropy_ = 0;
-  uint64_t seed_ = 0;
-  uint64_t validation_share_ = 0;  // in units of 2^-32
-  uint64_t validation_windows_ = 0;
-  uint64_t training_windows_ = 0;
+  SplitOrder order_;
 };
 
 }  // namespace rrfp::data

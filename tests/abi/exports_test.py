@@ -12,9 +12,9 @@ import header as public_header
 
 CAPI = pathlib.Path(__file__).resolve().parents[2] / "capi"
 NODE = "RRFP_0"
-# The last three are for training: vector instructions, products of matrices, checksums.
+# The last four are for training: vector instructions, products of matrices, checksums, pictures.
 NEEDED = {"libstdc++.so", "libgcc_s.so", "libc.so", "libm.so", "libhwy.so", "libopenblas.so",
-          "libcrypto.so"}
+          "libcrypto.so", "libpng16.so"}
 
 
 def output(*command):

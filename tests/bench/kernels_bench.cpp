@@ -76,10 +76,16 @@ struct Attention {
   std::vector<float> dy = y;
   std::vector<float> lse = numbers(kRows * kHeads);
   std::vector<float> scratch;
+  std::vector<int32_t> segments;
 
-  explicit Attention(bool causal) {
+  /// `packed` samples of equal length to a sequence.
+  explicit Attention(bool causal, int64_t packed = 1) {
     shape = {kBatch,     kContext,   kContext,   kHeads, kHeads, kWidth / kHeads,
              3 * kWidth, 3 * kWidth, 3 * kWidth, kWidth, causal};
+    for (int64_t row = 0; packed > 1 && row < kRows; ++row) {
+      segments.push_back(static_cast<int32_t>(row % kContext / (kContext / packed)));
+    }
+    if (packed > 1) shape.segments = segments.data();
     scratch.resize(static_cast<size_t>(cpu_kernels().attention_scratch(shape)));
   }
   void forward() {
@@ -115,6 +121,23 @@ void attention_backward(benchmark::State& state) {
   set_flops(state, 5 * attention.flops());
 }
 BENCHMARK(attention_backward)->ArgName("causal")->Arg(1)->Arg(0)->Unit(benchmark::kMicrosecond);
+
+/// Forward and backward together, of two, eight and 32 samples to a sequence.
+void attention_packed(benchmark::State& state) {
+  const int64_t packed = state.range(0);
+  Attention attention(true, packed);
+  for (auto _ : state) {
+    attention.forward();
+    attention.backward();
+  }
+  set_flops(state, 7 * attention.flops() / static_cast<double>(packed));
+}
+BENCHMARK(attention_packed)
+    ->ArgName("samples")
+    ->Arg(2)
+    ->Arg(8)
+    ->Arg(32)
+    ->Unit(benchmark::kMicrosecond);
 
 /// y = f(x) on the hidden layer of the model: run(kernels, n, x, y).
 template <class Run>
@@ -153,6 +176,29 @@ BENCHMARK(gelu_gradient);
 BENCHMARK(dropout);
 BENCHMARK(rotary);
 BENCHMARK(sum_squares);
+
+/// Eight pictures of 112 pixels a side: squares side by side, and those of a convolution, which
+/// overlap. An element is one of a patch.
+void patches(benchmark::State& state) {
+  const PatchShape shape = {kBatch, 112, 112, 3, state.range(0), state.range(1), state.range(2)};
+  const int64_t n = kBatch * shape.along(112) * shape.along(112) * shape.kernel * shape.kernel * 3;
+  auto x = numbers(kBatch * 112 * 112 * 3);
+  auto y = numbers(n);
+  for (auto _ : state) {
+    if (state.range(3) == 0) {
+      cpu_kernels().patches(shape, x.data(), y.data());
+    } else {
+      cpu_kernels().patches_gradient(shape, y.data(), x.data(), false);
+    }
+  }
+  set_floats(state, n, 2);
+}
+BENCHMARK(patches)
+    ->ArgNames({"kernel", "stride", "padding", "gradient"})
+    ->Args({14, 14, 0, 0})
+    ->Args({14, 14, 0, 1})
+    ->Args({3, 1, 1, 0})
+    ->Args({3, 1, 1, 1});
 
 /// The forward, the gradient, the gradient of the weights, by the argument.
 void layer_norm(benchmark::State& state) {

@@ -15,7 +15,8 @@ TEST_P(EmptyTest, NoRowsChangeNothing) {
   const Array out = up(numbers(64, 1));
   const std::vector<float> before = out.download();
   float* const y = out.data();
-  const float* const gamma = up(numbers(16, 2)).data();  // never read
+  const Array weights = up(numbers(16, 2));
+  const float* const gamma = weights.data();
   for (const bool accumulate : {false, true}) {
     k().copy(0, nullptr, y, accumulate);
     k().copy_block(0, 16, nullptr, 16, y, 16, accumulate);

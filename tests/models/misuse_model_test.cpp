@@ -136,7 +136,7 @@ TEST(WrongOperations, Attention) {
                     {"input 1 has shape [2, 5, 8]; expected [2, 9, 8]"},
                     {.flags = RRFP_OP_CAUSAL, .heads = 2});
   EXPECT_OP_REFUSED(op, {parts.fixed, parts.wide_ids}, {},
-                    {"input 1 has shape [?, ?, ?]; expected [2, 9]"}, {.heads = 1, .kv_heads = 1});
+                    {"input 1 has shape [?, ?, ?]; expected [2, 9]"}, {.heads = 2, .kv_heads = 1});
   const int32_t segments = parts.b.input("segments", RRFP_I32, {2, 5});
   EXPECT_OP_REFUSED(op, {parts.fixed, parts.fixed, parts.fixed, segments}, {},
                     {"input 3 has shape [2, 5]; expected [2, 9]"}, {.heads = 2});

@@ -168,7 +168,7 @@ TEST(Pictures, WrongNumbers) {
           {"\"sources\" of microbatch 1 has 4 at position 3; expected -1 to 3"});
   refused([](auto& m) { m.sources[0] = -2; },
           {"\"sources\" of microbatch 1 has -2 at position 0; expected -1 to 3"});
-  refused([](auto& m) { m.sources[1] = m.count = 0; },
+  refused([](auto& m) { m.sources[1] = 0, m.count = 0; },
           {"\"sources\" of microbatch 1 has 0 at position 1; expected -1 to -1"});
   refused([](auto& m) { m.positions[2] = -1; },
           {"\"positions\" of microbatch 1 has -1 at position 2; expected 0 or more"});
