@@ -106,10 +106,10 @@ void write_batch(rrfp_samples& samples, rrfp_batch* out) {
     }
     samples.inputs.push_back(tensor_of(m.images, RRFP_F32, {m.image_count, side, side, 3}));
   }
-  rrfp_batch batch = {};
-  batch.microbatches = static_cast<int32_t>(samples.microbatches.size());
-  batch.inputs = samples.inputs.data();
-  store(batch, out);
+  // The rest is the caller's.
+  out->microbatches = static_cast<int32_t>(samples.microbatches.size());
+  out->rounds = 0;
+  out->inputs = samples.inputs.data();
 }
 
 /// Runs the body of a function that reads a batch; one thread at a time.

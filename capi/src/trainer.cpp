@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/src/train.h"
+#include "engine/model/partition.h"
 #include "engine/train/files.h"
 
 using namespace rrfp;        // NOLINT(google-build-using-namespace)
@@ -341,6 +342,32 @@ rrfp_status rrfp_trainer_rank_report(rrfp_trainer* trainer, int32_t rank, rrfp_s
                                      std::to_string(t.rank_count() - 1)};
     }
     write_step_report(rank, t.rank_report(rank), out);
+    return {};
+  });
+}
+
+void rrfp_stage_report_init(rrfp_stage_report* report) {
+  init(report);
+}
+
+rrfp_status rrfp_trainer_stage_report(rrfp_trainer* trainer, int32_t stage, rrfp_stage_report* out,
+                                      rrfp_error* error) {
+  return guard_trainer(trainer, error, [&](train::Trainer& t) -> Status {
+    if (out == nullptr) return null_argument("out");
+    if (Status s = check_size(out, "rrfp_stage_report"); !s.ok()) return s;
+    const auto stages = static_cast<int32_t>(t.first_blocks().size());
+    if (stage < 0 || stage >= stages) {
+      return {Code::kOutOfRange, "stage is " + std::to_string(stage) + "; expected 0 to " +
+                                     std::to_string(stages - 1)};
+    }
+    rrfp_stage_report report = {};
+    report.rank = t.rank_of(stage);
+    report.first_block = t.blocks_of(stage).first_block;
+    report.last_block = t.blocks_of(stage).last_block;
+    report.branch = model::find_branches(t.graph())[static_cast<size_t>(report.first_block)];
+    report.microbatches = t.stage_work(stage).microbatches;
+    report.busy_ns = t.stage_work(stage).busy_ns;
+    store(report, out);
     return {};
   });
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "engine/model/aligned.h"
 #include "engine/model/execute.h"
@@ -234,25 +235,31 @@ Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int
 
 std::vector<int32_t> find_branches(const Graph& graph) {
   const size_t blocks = graph.blocks().size();
-  std::vector<int32_t> lowest(blocks);  // block that each reads, or itself
-  std::iota(lowest.begin(), lowest.end(), 0);
-  std::vector<bool> reads_previous(blocks, false);
+  std::vector<std::set<size_t>> reads(blocks);  // other blocks
   for (const Op& op : graph.ops()) {
     for (ValueId input : op.inputs) {
       const OpId producer = graph.value(input).producer;
-      if (!producer.valid()) continue;
-      const int32_t from = graph.op(producer).block.value;
-      int32_t& low = lowest[op.block.index()];
-      low = std::min(low, from);
-      if (from + 1 == op.block.value) reads_previous[op.block.index()] = true;
+      if (!producer.valid() || graph.op(producer).block == op.block) continue;
+      reads[op.block.index()].insert(graph.op(producer).block.index());
     }
   }
   std::vector<int32_t> branches(blocks, 0);
-  int32_t first = 0;  // block of the branch
+  std::set<int32_t> known = {0};            // the branch itself and those that it depends on
+  std::vector<std::set<int32_t>> known_by;  // by branch that is complete
   for (size_t b = 1; b < blocks; ++b) {
-    const bool goes_on = reads_previous[b] && lowest[b] >= first;
-    branches[b] = branches[b - 1] + (goes_on ? 0 : 1);
-    if (!goes_on) first = static_cast<int32_t>(b);
+    std::set<int32_t> read;
+    for (const size_t other : reads[b]) read.insert(branches[other]);
+    const int32_t current = branches[b - 1];
+    const bool goes_on = reads[b].contains(b - 1) &&
+                         std::includes(known.begin(), known.end(), read.begin(), read.end());
+    branches[b] = goes_on ? current : current + 1;
+    if (goes_on) continue;
+    known_by.push_back(std::move(known));
+    known = {branches[b]};
+    for (const int32_t other : read) {
+      const std::set<int32_t>& its = known_by[static_cast<size_t>(other)];
+      known.insert(its.begin(), its.end());
+    }
   }
   return branches;
 }

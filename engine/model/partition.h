@@ -29,7 +29,7 @@ core::Status measure_costs(const Graph& graph, const kernels::Kernels& kernels,
 core::Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int32_t>& out);
 
 /// The branch of each block, ascending from 0. A branch is a run of blocks of which each reads the
-/// one before it and none reads what another branch has made.
+/// one before it; a block at which it meets another branch for the first time begins a new one.
 [[nodiscard]] std::vector<int32_t> find_branches(const Graph& graph);
 
 struct Placed {

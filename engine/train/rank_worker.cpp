@@ -69,7 +69,7 @@ Status RankWorker::run(const Round& round, host::StepReport& report) {
 
 Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
   ticket_ = task.ticket;
-  const int64_t begin_ns = round.durations != nullptr ? comm::now_ns() : 0;
+  const int64_t begin_ns = comm::now_ns();
   Status status;
   try {
     status = compute(round, task);
@@ -81,9 +81,11 @@ Status RankWorker::run_task(const Round& round, const host::TaskInfo& task) {
     return std::move(status).at(host_.id(), task.task);
   }
   delay();
-  if (round.durations != nullptr) {
-    round.durations->add(task.task, comm::now_ns() - begin_ns);
-  }
+  const int64_t took_ns = comm::now_ns() - begin_ns;
+  StageWork& work = round.work[task.task.stage.index()];
+  work.busy_ns += took_ns;
+  if (task.task.kind == TaskKind::kForward) ++work.microbatches;
+  if (round.durations != nullptr) round.durations->add(task.task, took_ns);
   uint32_t events = 0;
   return host_.done(task.ticket, events);
 }

@@ -23,6 +23,12 @@ struct Setting {
   int64_t delay_us_max = 0;
 };
 
+/// What the tasks of one stage have taken in a job.
+struct StageWork {
+  int64_t busy_ns = 0;
+  int32_t microbatches = 0;  // that took part
+};
+
 /// One pipeline run: a round of a training step, or an evaluation.
 struct Round {
   host::StepRequest request;
@@ -31,6 +37,8 @@ struct Round {
   bool training = false;
   /// In the batch, by number in the pipeline: the order of injection.
   const int32_t* microbatches = nullptr;
+  /// By stage. Every rank adds to those of its own stages.
+  StageWork* work = nullptr;
   /// What tasks take, if wanted. Every rank writes those of its own stages.
   sim::Durations* durations = nullptr;
   // Of the batch, by microbatch.

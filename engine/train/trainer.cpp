@@ -118,6 +118,7 @@ Status Trainer::prepare(const model::Graph& graph) {
                    moment_count(options_.optimizer));
   weights_->initialize(options_.seed);
   checks_.emplace(setting_.graph);
+  work_.resize(setting_.programs.size());
   shape_plans_.emplace(setting_.graph, setting_.cut, setting_.programs, *setting_.kernels);
   squares_.assign(weights_->count(), 0);
   for (size_t p = 0; p < weights_->count(); ++p) {
@@ -279,6 +280,7 @@ void Trainer::fill_job(const Batch& batch, bool training) {
   job_.update = training && !batch.keep_gradients;
   job_.lr = learning_rate(options_.optimizer, steps_);
   job_.round_count = static_cast<size_t>(batch.rounds);
+  work_.assign(setting_.programs.size(), {});
   if (job_.rounds.size() < job_.round_count) job_.rounds.resize(job_.round_count);
   for (int32_t r = 0; r < batch.rounds; ++r) {
     Round& round = job_.rounds[static_cast<size_t>(r)];
@@ -303,6 +305,7 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     round.plans = plans_.data();
     round.loss_factors = loss_factors_.data();
     round.losses = losses_.data();
+    round.work = work_.data();
     for (size_t s = 0; s < setting_.programs.size(); ++s) {
       for (int32_t i = 0; i < in_round; ++i) {
         const ShapePlan& plan = *plans_[static_cast<size_t>(round.microbatches[i])];

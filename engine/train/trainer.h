@@ -102,6 +102,16 @@ class Trainer {
   /// Of the last step or evaluation, reduced, without their factors; NaN for one that counted
   /// nothing.
   [[nodiscard]] std::span<const double> losses() const { return reduced_; }
+  /// Of the last step or evaluation.
+  [[nodiscard]] const StageWork& stage_work(int32_t stage) const {
+    return work_[static_cast<size_t>(stage)];
+  }
+  [[nodiscard]] int32_t rank_of(int32_t stage) const {
+    return setting_.stages->stage(core::StageId(stage)).rank.value;
+  }
+  [[nodiscard]] const model::CutStage& blocks_of(int32_t stage) const {
+    return setting_.cut.stages[static_cast<size_t>(stage)];
+  }
   [[nodiscard]] std::string weights_sha256() const;
   core::Status write_trace(const std::string& path) const;
   /// auto: the hint of the last step, and why; else the hint's name and nothing.
@@ -180,6 +190,7 @@ class Trainer {
   sim::Durations durations_;         // of the last round; for choice_
   std::vector<float> loss_factors_;  // [microbatch][loss]
   std::vector<double> losses_;       // [microbatch][loss]: sums of elements
+  std::vector<StageWork> work_;      // by stage
   std::vector<double> weight_sums_;  // by loss
   std::vector<double> loss_sums_;    // by loss
   std::vector<double> reduced_;      // by loss

@@ -239,7 +239,8 @@ RRFP_API rrfp_status rrfp_model_partition(const rrfp_model *model, int32_t stage
                                           rrfp_error *error);
 /* The same for a model with branches, such as encoders and a text embedding that feed one language model:
  * no stage has blocks of two branches, and stages go to ranks so that the busiest rank has as little to do
- * as possible. A branch is a run of blocks of which each reads the one before it and none joins others.
+ * as possible. A branch is a run of blocks of which each reads the one before it; a block at which
+ * branches meet for the first time begins a new one.
  *   stage_ranks   gets the rank of each stage; every rank has 1 or more
  * Errors: RRFP_ERR_OUT_OF_RANGE unless branches <= stages <= blocks and 1 <= ranks <= stages. */
 RRFP_API rrfp_status rrfp_model_place(const rrfp_model *model, int32_t stages, int32_t ranks,
@@ -413,6 +414,20 @@ RRFP_API rrfp_status rrfp_trainer_get_info(rrfp_trainer *trainer, rrfp_trainer_i
 /* What a rank did in the last round of the last step or evaluation. */
 RRFP_API rrfp_status rrfp_trainer_rank_report(rrfp_trainer *trainer, int32_t rank,
                                               rrfp_step_report *out, rrfp_error *error);
+typedef struct rrfp_stage_report {
+  uint32_t struct_size;
+  int32_t rank;
+  int32_t first_block;
+  int32_t last_block;
+  int32_t branch;       /* of the first block, from 0; see rrfp_model_place */
+  int32_t microbatches; /* that took part in the last step or evaluation */
+  int64_t busy_ns;      /* of its tasks, those of all rounds */
+} rrfp_stage_report;
+
+RRFP_API void rrfp_stage_report_init(rrfp_stage_report *report);
+/* What a stage is, and what it did in the last step or evaluation. */
+RRFP_API rrfp_status rrfp_trainer_stage_report(rrfp_trainer *trainer, int32_t stage,
+                                               rrfp_stage_report *out, rrfp_error *error);
 /* The first block of each stage; `first_blocks` has room for the stages. */
 RRFP_API rrfp_status rrfp_trainer_first_blocks(rrfp_trainer *trainer, int32_t *first_blocks,
                                                rrfp_error *error);
