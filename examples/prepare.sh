@@ -34,7 +34,7 @@ quietly() {
 # Builds rrfp and sets `rrfp` to the command: prepare PACKAGE... These packages are needed, too.
 prepare() {
   quietly install_packages build-essential meson ninja-build pkg-config libopenblas-dev libhwy-dev \
-    libcli11-dev nlohmann-json3-dev libssl-dev "$@"
+    libcli11-dev nlohmann-json3-dev libpng-dev libssl-dev "$@"
   local build=build-quickstart
   echo "Building in $build"
   [ -f "$build/build.ninja" ] || quietly meson setup "$build" --buildtype=release -Dtests=false

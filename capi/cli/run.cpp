@@ -36,7 +36,6 @@ class TrainingRun {
   void steps();
   void step();
   void add_up(const rrfp_train_report& report);
-  void read_timeline();
   void save();
   void try_to_save();
   void save_what_is_left();
@@ -53,6 +52,7 @@ class TrainingRun {
   std::unique_ptr<Batches> batches_;
   Model model_;
   Trainer trainer_;
+  std::optional<BranchTimes> branches_;  // of a model that reads pictures
   std::optional<Progress> progress_;
   uint64_t position_ = 0;
   int64_t saved_step_ = -1;
@@ -83,14 +83,12 @@ void TrainingRun::make_trainer(const std::optional<CheckpointInfo>& checkpoint) 
   auto wanted = prepared(rrfp_trainer_options_init);
   set_training(training, wanted);
   set_log("train", wanted);
-  // Also for the shares of the branches.
-  if (!options_.output.trace.empty() || reads_pictures()) {
-    wanted.trace_steps = options_.output.trace_steps;
-  }
+  if (!options_.output.trace.empty()) wanted.trace_steps = options_.output.trace_steps;
   PipelineParts parts;
   batches_->read(RRFP_SPLIT_TRAIN, 0, training.batch, training.microbatches);
   set_pipeline(options_.pipeline, model_.get(), batches_->typical(), parts, wanted);
   trainer_ = create<Trainer>(rrfp_trainer_create, model_.get(), &wanted);
+  if (reads_pictures()) branches_.emplace(trainer_.get(), model_.get());
   if (checkpoint) {
     call(rrfp_trainer_load, trainer_.get(), checkpoint->path.c_str(), rrfp_load_flags{0},
          &position_);
@@ -159,6 +157,7 @@ void TrainingRun::step() {
   result_.step = report.step;
   result_.loss = report.loss;
   add_up(report);
+  if (branches_) branches_->add();
 
   StepFigures figures;
   figures.step = report.step;
@@ -252,16 +251,6 @@ void TrainingRun::steps() {
   progress_->finish();
 }
 
-/// Before the evaluation, which is no step of the training.
-void TrainingRun::read_timeline() {
-  if (result_.step == result_.first_step) return;
-  if (!options_.output.trace.empty()) {
-    call(rrfp_trainer_write_trace, trainer_.get(), options_.output.trace.c_str());
-    result_.trace = options_.output.trace;
-  }
-  if (reads_pictures()) result_.branches = branch_shares(trainer_.get(), model_.get());
-}
-
 int TrainingRun::run() {
   progress_.emplace(people_, options_.output.quiet, result_.first_step, options_.training.steps);
   introduce();
@@ -269,7 +258,12 @@ int TrainingRun::run() {
   steps();
   try_to_save();
   out_.check();
-  read_timeline();
+  // Before the evaluation, which is no step of the training.
+  if (!options_.output.trace.empty() && result_.step > result_.first_step) {
+    call(rrfp_trainer_write_trace, trainer_.get(), options_.output.trace.c_str());
+    result_.trace = options_.output.trace;
+  }
+  if (branches_) result_.branches = branches_->shares();
   result_.hint = options_.pipeline.hint;
   if (result_.hint == "auto") result_.hint = text_of(rrfp_trainer_describe_hint, trainer_.get());
   if (validates()) result_.evaluation = validate();

@@ -69,10 +69,9 @@ struct RunResult {
   int64_t step = 0;
   std::optional<double> loss;
   std::optional<Evaluation> evaluation;
-  double seconds = 0;  // in steps, without evaluations and saving
-  Amount amount;       // of what went through them
-  std::vector<std::pair<std::string, double>>
-      branches;  // their shares of computing; see branches.h
+  double seconds = 0;                                    // in steps, without evaluations and saving
+  Amount amount;                                         // of what went through them
+  std::vector<std::pair<std::string, double>> branches;  // their shares of computing
   rrfp_train_report sums = prepared(rrfp_train_report_init);  // times summed, bytes at their peak
   std::string hint;                                           // what ran, and for auto why
   std::string weights_sha256;

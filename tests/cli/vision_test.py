@@ -12,10 +12,10 @@ MODEL = ["--vision", "--image-size", "8", "--patch", "4", "--vision-layers", "2"
          "--vision-heads", "2", "--layers", "2", "--dim", "16", "--heads", "2", "--context", "128"]
 TRAINING = ["--batch", "8", "--microbatches", "4", "--eval-samples", "4"]
 STEPS = ["--steps", "3"]
-# The losses of 5 steps and of the validation after them. They change with the order of operations, and
-# in their last digits with the processor.
-CURVE = [5.5535, 5.5530, 5.5522, 5.5511, 5.5500]
-VALIDATION_LOSS = 5.55
+# The losses of 5 steps and of the validation after them, for this seed. Their last digits depend on
+# the processor.
+CURVE = [5.54284, 5.43305, 5.17116, 5.01544, 4.79385]
+VALIDATION_LOSS = 4.56948
 TOLERANCE = 2e-3
 
 
@@ -32,7 +32,7 @@ class VisionTest(support.CliTest):
 
 class ResultTest(VisionTest):
     def test_curve(self):
-        lines, summary = self.train("--steps", 5, *support.STEADY)
+        lines, summary = self.train("--steps", 5, "--lr", "1e-2", *support.STEADY)
         for found, expected in zip(support.losses(lines) + [summary["val_loss"]],
                                    CURVE + [VALIDATION_LOSS], strict=True):
             self.assertAlmostEqual(found, expected, delta=TOLERANCE)
