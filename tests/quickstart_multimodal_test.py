@@ -3,8 +3,8 @@
 """Runs examples/quickstart-multimodal as a newcomer would, and looks at what it says and leaves
 behind.
 
-The model must learn: of pictures that it has not seen it must get clearly more words right, and more
-whole captions, than who guesses without looking.
+The model must learn: of pictures that it has not seen it must get clearly more words right, and
+more whole captions, than who guesses without looking.
 """
 import json
 import pathlib
@@ -58,13 +58,13 @@ def main():
     check(status == 0, f"exit status {status}")
     check(seconds <= SECONDS_MAX, f"took {seconds:.0f} s, expected at most {SECONDS_MAX}")
     folder = folder_of(text)
-    check(folder != first and first.exists(), f"{folder}: a second run starts in a folder of its own")
+    check(folder != first and first.exists(), f"{folder}: a second run has a folder of its own")
     check(folder.name.startswith("quickstart-multimodal"), folder)
     words, guessed_words = shares("right words", text)
     exact, guessed_exact = shares("exact captions", text)
-    check(words >= guessed_words + WORDS_MARGIN, f"{words} % of the words, a guess {guessed_words} %")
-    check(exact >= guessed_exact + EXACT_MARGIN, f"{exact} % exact, a guess {guessed_exact} %")
-    check(re.search(r"^computing for +.*vision \d+ %", text, re.MULTILINE), "the work of the branches")
+    check(words >= guessed_words + WORDS_MARGIN, f"words: {words} %, a guess {guessed_words} %")
+    check(exact >= guessed_exact + EXACT_MARGIN, f"exact: {exact} %, a guess {guessed_exact} %")
+    check(re.search(r"^computing for +.*vision \d+ %", text, re.MULTILINE), "work of the branches")
     with open(folder / "icons.jsonl", encoding="utf-8") as file:
         samples = [json.loads(line) for line in file]
     files = [name for sample in samples for name in sample.get("images", [])]
