@@ -15,7 +15,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-SECONDS_MAX = 240  # of all but the build; about a minute on two cores that do nothing else
+SECONDS_MAX = 240  # of all but the build; 75 on two cores that do nothing else
 WORDS_MARGIN = 20  # percent of the words, above a guess
 EXACT_MARGIN = 10
 
