@@ -5,3 +5,4 @@
 #include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
+#include <rrfp/multimodal.h>
