@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -72,6 +73,26 @@ TEST(SimStress, NoRuleIsEverBroken) {
     const auto cover = static_cast<Cover>(c);
     EXPECT_GT(report.covered[c], cases * floor_permille(cover) / 1000) << name_of(cover);
   }
+}
+
+// The same for graphs in which branches join, until as many of these have run.
+TEST(SimStress, NoRuleIsEverBrokenWhereBranchesJoin) {
+  constexpr uint64_t kFirstSeed = 1'000'000;
+  constexpr int64_t kBatch = 10'000;
+  const int64_t wanted = static_cast<int64_t>(number_from("RRFP_STRESS_CASES").value_or(20'000));
+  if (number_from("RRFP_STRESS_SEED")) GTEST_SKIP() << "a seed is replayed by the test above";
+  int64_t joins = 0;
+  int64_t tight = 0;
+  for (uint64_t seed = kFirstSeed; joins < wanted; seed += kBatch) {
+    const StressReport report = run_stress(seed, std::min(kBatch, 8 * wanted));
+    joins += report.covered[static_cast<size_t>(Cover::kJoins)];
+    tight += report.covered[static_cast<size_t>(Cover::kTightCaps)];
+    ASSERT_EQ(report.bad(), 0) << report.first_bad
+                               << "; replay: RRFP_STRESS_SEED=" << report.first_bad_seed
+                               << " " RRFP_STRESS_BINARY;
+    ASSERT_GT(joins, 0);
+  }
+  std::cout << joins << " cases with joins; " << tight << " of all with the smallest caps\n";
 }
 
 // What finds nothing must be able to find something: the rule that other systems use stalls.
