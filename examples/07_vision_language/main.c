@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Trains a small vision-language model to name the bright quarter of random pictures, over a
- * pipeline of four stages on two ranks. Stages follow the branches of the model, so that the encoder
- * has nothing to do for a microbatch without pictures.
+ * pipeline of four stages on two ranks. Stages follow the branches of the model, so that the
+ * encoder has nothing to do for a microbatch without pictures.
  *
  *   vision_language [STEPS]
  *

@@ -473,6 +473,10 @@ TEST(Losses, MisuseIsToldApart) {
             RRFP_ERR_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error.text).find("reads value 1, a loss"), std::string::npos) << error.text;
 
+  rrfp_model_info info;
+  rrfp_model_info_init(&info);
+  check(rrfp_model_get_info(model.b.model.get(), &info, &error), error);
+  EXPECT_EQ(info.losses, 2);
   const TrainerPtr made = make_trainer(model.b.model.get(), trainer_options(1));
   double values[2] = {};
   EXPECT_EQ(rrfp_trainer_losses(made.get(), values, 2, &error), RRFP_ERR_BAD_STATE);

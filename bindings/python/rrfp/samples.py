@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Sequence
 import numpy
 
 from . import _raw
-from ._support import fill, integers, report_of
+from ._support import close_at_exit, fill, integers, report_of
 from .enums import Grouping, Split, parse
 
 __all__ = ["Samples", "SamplesInfo", "PackedSamples", "TOKEN_IMAGE", "TOKEN_END",
@@ -82,6 +82,7 @@ class Samples:
             image_size=image_size, image_tokens=image_tokens, context=context, ahead=ahead,
             validation_share=validation_share, image_cost=image_cost, seed=seed,
             pixels_max=pixels_max))
+        close_at_exit(self)
 
     @property
     def info(self) -> SamplesInfo:

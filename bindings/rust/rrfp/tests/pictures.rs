@@ -233,8 +233,8 @@ fn samples() {
     for m in 0..11 {
         let row = batch.microbatch(m);
         let tokens = numbers(&batch, m, 0);
-        for input in 0..5 {
-            assert_eq!(row[input].shape(), [1, tokens.len() as i64]);
+        for (input, tensor) in row[..5].iter().enumerate() {
+            assert_eq!(tensor.shape(), [1, tokens.len() as i64]);
             assert_eq!(numbers(&batch, m, input), numbers(&again, m, input));
         }
         let pixels = row[5].as_slice::<f32>().unwrap();
