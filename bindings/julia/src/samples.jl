@@ -8,7 +8,7 @@
 
 The samples of a manifest, a file of JSON lines, each an object with
 
-    "text"    a string that is not empty, in which every picture is marked by "<image>"
+    "text"    more than spaces and marks: every picture is marked by "<image>"
     "images"  optional: paths of PNG files, relative to the manifest's folder, one for each mark
 
 A token of text is a byte, a picture is `image_tokens` tokens, and each sample ends with an end
