@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands of README.md: each line of the blocks marked sh, as a user would type it.
 
-Lines that call tests/run are not run, since that is what calls this, nor examples/quickstart, which
-has a test of its own. The directory build/ is there.
+Lines that call tests/run are not run, since that is what calls this, nor the quickstarts, which have
+tests of their own. The directory build/ is there.
 What a line installs goes to a folder that is thrown away.
 """
 import os

@@ -4,6 +4,7 @@
 // carry the exit code. Nothing else here knows about statuses.
 #pragma once
 
+#include <rrfp/multimodal.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
 
@@ -50,6 +51,7 @@ struct Destroy {
 using Model = std::unique_ptr<rrfp_model, Destroy<rrfp_model_destroy>>;
 using Trainer = std::unique_ptr<rrfp_trainer, Destroy<rrfp_trainer_destroy>>;
 using Data = std::unique_ptr<rrfp_data, Destroy<rrfp_data_destroy>>;
+using Samples = std::unique_ptr<rrfp_samples, Destroy<rrfp_samples_destroy>>;
 using Hint = std::unique_ptr<rrfp_hint, Destroy<rrfp_hint_destroy>>;
 using Graph = std::unique_ptr<rrfp_graph, Destroy<rrfp_graph_destroy>>;
 using Simulation = std::unique_ptr<rrfp_simulation, Destroy<rrfp_simulation_destroy>>;

@@ -1,46 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples cut into microbatches, and the loss over many samples.
+// Batches of a step, whatever the samples are, and the loss over many samples.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
-#include <vector>
+#include <string>
 
 #include "capi/cli/api.h"
+#include "capi/cli/options.h"
 
 namespace rrfp::cli {
 
-/// The batches of a language model. The memory of a batch is used again for the next one.
+/// What a batch holds.
+struct Amount {
+  int64_t tokens = 0;  // places of sequences, those of pictures counted
+  int64_t images = 0;
+};
+
+/// Samples of two splits, and batches of them. The memory of a batch is used again for the next
+/// one.
 class Batches {
  public:
-  Batches(const rrfp_data* data, int32_t context) : data_(data), context_(context) {}
+  virtual ~Batches() = default;
+  Batches(const Batches&) = delete;
+  Batches& operator=(const Batches&) = delete;
 
-  /// Samples position .. position + samples - 1, in microbatches whose sizes differ by at most one,
-  /// the larger ones first. samples >= microbatches. Valid until the next call.
-  rrfp_batch& read(rrfp_split split, uint64_t position, int32_t samples, int32_t microbatches);
+  /// Samples position .. position + samples - 1, in microbatches. samples >= microbatches. Valid
+  /// until the next call.
+  virtual rrfp_batch& read(rrfp_split split, uint64_t position, int32_t samples,
+                           int32_t microbatches) = 0;
   /// The same for samples from anywhere.
-  rrfp_batch& read(rrfp_split split, std::span<const uint64_t> positions, int32_t microbatches);
+  virtual rrfp_batch& read_at(rrfp_split split, std::span<const uint64_t> positions,
+                              int32_t microbatches) = 0;
 
-  /// The tensors of the first microbatch that was read last.
-  [[nodiscard]] std::span<const rrfp_tensor> first_microbatch() const {
-    return std::span(tensors_).first(kInputs);
-  }
-  [[nodiscard]] int32_t context() const { return context_; }
+  [[nodiscard]] virtual int64_t samples(rrfp_split split) const = 0;
+  [[nodiscard]] virtual int32_t vocabulary() const = 0;
+  /// What there is, in one line.
+  [[nodiscard]] virtual std::string description() const = 0;
+  /// Nats per token, where it is known: what guessing from the frequency of tokens alone comes to.
+  [[nodiscard]] virtual std::optional<double> unigram_entropy() const { return std::nullopt; }
+  /// Of the batch that was read last.
+  [[nodiscard]] virtual Amount amount() const = 0;
+  /// The tensors of one microbatch of it that has something of everything, if there is one.
+  [[nodiscard]] virtual std::span<const rrfp_tensor> typical() const = 0;
 
- private:
-  static constexpr size_t kInputs = 2;  // tokens and targets
-
-  void make_room(int32_t samples);
-  rrfp_batch& cut(int32_t samples, int32_t microbatches);
-
-  const rrfp_data* data_;
-  int32_t context_;
-  std::vector<int32_t> tokens_;
-  std::vector<int32_t> targets_;
-  std::vector<rrfp_tensor> tensors_;
-  rrfp_batch batch_ = prepared(rrfp_batch_init);
+ protected:
+  Batches() = default;
 };
+
+/// Opens the data, after the checks that name this command's options.
+///   seed   of the order of the training samples
+std::unique_ptr<Batches> open_batches(const DataOptions& data, const ModelOptions& model,
+                                      const VisionOptions& vision, uint64_t seed);
+
+/// Throws if the data has another vocabulary than a model.
+void check_vocabulary(const Batches& batches, int32_t vocabulary);
+
+/// k whole / parts, without the product, which may be too large: where part k of evenly spread ones
+/// begins.
+int64_t spread(int64_t k, int64_t whole, int64_t parts);
 
 /// How training cuts what goes through the pipeline in one run. Sums of losses depend on it in
 /// their last bits, so evaluation does the same.
@@ -54,11 +75,12 @@ struct Evaluation {
   double loss = 0;  // mean per token
   double idle_share = 0;
   double tokens_per_s = 0;
+  double images_per_s = 0;
 };
 
-/// The loss over so many samples of a split, evenly spread over its windows: neighbours are from
-/// the same file. All windows if there are no more.
-Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, int64_t windows,
-                    int64_t samples, Cut cut);
+/// The loss over so many samples of a split, evenly spread over it: neighbours are from the same
+/// file. All samples if there are no more.
+Evaluation evaluate(rrfp_trainer* trainer, Batches& batches, rrfp_split split, int64_t samples,
+                    Cut cut);
 
 }  // namespace rrfp::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/cli/checkpoint.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -46,6 +47,27 @@ void write_out_defaults(const std::string& path, Json& model) {
   if (model.value("hidden", -1) == 0) model["hidden"] = hidden_of(path);
 }
 
+/// What the options of --vision would be for a model. A recipe of one that reads pictures has those
+/// of both parts in objects of their own.
+Json vision_of(const Json& recipe) {
+  const Json encoder = member(recipe, "vision");
+  Json options = {{"vision", encoder.is_object()}};
+  if (!encoder.is_object()) return options;
+  constexpr std::array<std::array<const char*, 2>, 8> kNames = {{{"image_size", "image_size"},
+                                                                 {"patch", "patch"},
+                                                                 {"layers", "vision_layers"},
+                                                                 {"dim", "vision_dim"},
+                                                                 {"heads", "vision_heads"},
+                                                                 {"hidden", "vision_hidden"},
+                                                                 {"conv_stem", "conv_stem"},
+                                                                 {"frozen", "freeze_vision"}}};
+  for (const auto& [theirs, ours] : kNames) options[ours] = member(encoder, theirs);
+  if (options["vision_hidden"] == 0) {
+    options["vision_hidden"] = 4 * options.value("vision_dim", int64_t{0});
+  }
+  return options;
+}
+
 std::string name_of(int64_t step) {
   return format("step-%08lld", static_cast<long long>(step));
 }
@@ -60,9 +82,28 @@ int64_t step_of(const std::string& name) {
 
 }  // namespace
 
+bool CheckpointInfo::reads_pictures() const {
+  return member(vision, "vision") == true;
+}
+
 bool CheckpointInfo::is_bytes() const {
+  if (reads_pictures()) return true;
   const Json format = member(data, "format");
   return format.is_string() ? format == "bytes" : vocabulary() == 256;
+}
+
+VisionOptions CheckpointInfo::vision_options() const {
+  VisionOptions options;
+  CLI::App nobody;  // gives these options: the values have the checks of the train command
+  Settings settings(nobody, "");
+  add_vision_options(settings, options);
+  settings.take_defaults(vision);
+  return options;
+}
+
+int64_t CheckpointInfo::pixels_max() const {
+  const Json value = member(data, "pixels_max");
+  return value.is_number_integer() ? std::max(int64_t{0}, value.get<int64_t>()) : 0;
 }
 
 int32_t CheckpointInfo::number(const char* key) const {
@@ -89,6 +130,8 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
   info.model = member(info.state, "model");
   if (!info.model.is_object()) info.model = Json::object();
   try {
+    info.vision = vision_of(info.model);
+    if (info.reads_pictures()) info.model = member(info.model, "language");
     write_out_defaults(info.path, info.model);
   } catch (const Json::exception&) {
     bad_input(path + ": its state.json describes no model");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "capi/cli/options.h"
 #include "capi/cli/output.h"
 
 namespace rrfp::cli {
@@ -16,12 +17,19 @@ struct CheckpointInfo {
   int64_t step = 0;
   Json state;     // all of state.json
   Json model;     // the options of the model, under the names that the train command gives them
+  Json vision;    // those of --vision: of the encoder
   Json data;      // where it was trained by the train command: its --data, --format, ...
   Json training;  // and its --batch, --lr, ...
 
   [[nodiscard]] int32_t context() const { return number("context"); }
   [[nodiscard]] int32_t vocabulary() const { return number("vocabulary"); }
-  /// Whether its tokens are bytes.
+  /// Of its encoder.
+  [[nodiscard]] VisionOptions vision_options() const;
+  /// The largest picture that its training read, or 0.
+  [[nodiscard]] int64_t pixels_max() const;
+  /// Whether it reads pictures: its tokens are those of samples.
+  [[nodiscard]] bool reads_pictures() const;
+  /// Whether its tokens are bytes, but for those that stand for pictures and ends.
   [[nodiscard]] bool is_bytes() const;
 
  private:

@@ -7,18 +7,20 @@
 #include <optional>
 
 #include "capi/cli/batches.h"
+#include "capi/cli/captions.h"
 #include "capi/cli/checkpoint.h"
 #include "capi/cli/commands.h"
 #include "capi/cli/hints.h"
 #include "capi/cli/options.h"
 #include "capi/cli/pipeline.h"
 #include "capi/cli/train.h"
+#include "capi/cli/vision.h"
 
 namespace rrfp::cli {
 namespace {
 
 struct EvalCommand {
-  explicit EvalCommand(CLI::App& app) : data(app, "Data") {}
+  explicit EvalCommand(CLI::App& app) : data(app, "Data"), vision(app, "") {}
 
   std::string checkpoint;
   std::string split = "validation";
@@ -27,9 +29,11 @@ struct EvalCommand {
   std::optional<int32_t> batch;
   std::optional<int32_t> microbatches;
   std::optional<uint64_t> seed;
+  std::optional<int64_t> captions;
   DataOptions data_options;
   PipelineOptions pipeline;
   Settings data;
+  Settings vision;  // none: the checkpoint says it
 };
 
 /// What the checkpoint says of the steps of its training.
@@ -55,60 +59,104 @@ Cut cut_of(const EvalCommand& command, const TrainingOptions& training) {
   return cut;
 }
 
-Evaluation loss_of(const EvalCommand& command, const CheckpointInfo& checkpoint,
-                   const TrainingOptions& training, const rrfp_data* data, Cut cut) {
-  const rrfp_data_info info = info_of(data);
-  const bool is_train = command.split == "train";
-  const rrfp_split split = is_train ? RRFP_SPLIT_TRAIN : RRFP_SPLIT_VALIDATION;
-  const int64_t windows = is_train ? info.train_windows : info.validation_windows;
-  if (windows == 0) {
+struct EvalResult {
+  Evaluation loss;
+  std::optional<CaptionReport> captions;
+};
+
+EvalResult evaluate_checkpoint(const EvalCommand& command, const CheckpointInfo& checkpoint,
+                               const TrainingOptions& training, Batches& batches, Cut cut) {
+  const rrfp_split split = command.split == "train" ? RRFP_SPLIT_TRAIN : RRFP_SPLIT_VALIDATION;
+  if (batches.samples(split) == 0) {
     bad_input("there are no samples for --split " + command.split +
               format(": --validation is %g", command.data_options.validation));
   }
   const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
-  Batches batches(data, checkpoint.context());
   batches.read(split, 0, cut.samples, cut.microbatches);
   PipelineParts parts;
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("eval", wanted);
   wanted.injection = injection_of(training.injection);
-  set_pipeline(command.pipeline, model.get(), batches.first_microbatch(), parts, wanted);
+  set_pipeline(command.pipeline, model.get(), batches.typical(), parts, wanted);
   const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
-  return evaluate(trainer.get(), batches, split, windows, command.samples, cut);
+  EvalResult result;
+  result.loss = evaluate(trainer.get(), batches, split, command.samples, cut);
+  if (command.captions) {
+    result.captions = caption(trainer.get(), batches, checkpoint.context(), *command.captions);
+  }
+  return result;
+}
+
+Json result_json(const EvalCommand& command, const CheckpointInfo& checkpoint,
+                 const EvalResult& result, const Batches& batches) {
+  const std::optional<double> entropy = batches.unigram_entropy();
+  Json json = {{"checkpoint", command.checkpoint},
+               {"step", checkpoint.step},
+               {"split", command.split},
+               {"samples", result.loss.samples},
+               {"loss", result.loss.loss},
+               {"unigram_entropy", entropy ? Json(*entropy) : Json()},
+               {"tokens_per_s", result.loss.tokens_per_s},
+               {"idle_share", result.loss.idle_share}};
+  if (checkpoint.reads_pictures()) json["images_per_s"] = result.loss.images_per_s;
+  if (result.captions) json["captions"] = captions_json(*result.captions);
+  return json;
+}
+
+std::string result_text(const EvalCommand& command, const CheckpointInfo& checkpoint,
+                        const EvalResult& result, const Batches& batches) {
+  std::string text = format("step %lld, %s loss %.4f nats per token over %lld samples\n",
+                            static_cast<long long>(checkpoint.step), command.split.c_str(),
+                            result.loss.loss, static_cast<long long>(result.loss.samples));
+  if (const std::optional<double> entropy = batches.unigram_entropy()) {
+    text += format("unigram entropy %.4f nats per token\n", *entropy);
+  }
+  text += format("%.0f tokens/s, ", result.loss.tokens_per_s);
+  if (checkpoint.reads_pictures()) text += format("%.0f images/s, ", result.loss.images_per_s);
+  text += format("idle %.1f %%\n", result.loss.idle_share * 100);
+  if (result.captions) text += "\n" + captions_text(*result.captions);
+  return text;
+}
+
+/// The options that the data is opened with.
+void take_defaults(EvalCommand& command, const CheckpointInfo& checkpoint) {
+  const bool reads_pictures = checkpoint.reads_pictures();
+  check_kind(reads_pictures, command.vision, command.data);
+  if (command.captions && !reads_pictures) {
+    bad_input("--captions: the model of the checkpoint reads no pictures");
+  }
+  command.data.take_defaults(checkpoint.data);
+  set_default_placement(command.pipeline, reads_pictures);
+}
+
+/// The options of the model that the data depends on.
+ModelOptions model_of(const CheckpointInfo& checkpoint) {
+  ModelOptions model;
+  CLI::App nobody;
+  Settings settings(nobody, "");
+  add_model_options(settings, model);
+  if (checkpoint.reads_pictures()) settings.take_defaults(checkpoint.model);
+  model.context = checkpoint.context();
+  return model;
 }
 
 int eval(EvalCommand& command) {
   const CheckpointInfo checkpoint = describe_checkpoint(command.checkpoint);
-  command.data.take_defaults(checkpoint.data);
+  take_defaults(command, checkpoint);
   const TrainingOptions training = training_of(checkpoint);
   const Cut cut = cut_of(command, training);
   const uint64_t seed = command.seed.value_or(training.seed);
-  const Data data = open_data(command.data_options, checkpoint.context(), seed);
-  const rrfp_data_info info = info_of(data.get());
-  if (checkpoint.vocabulary() != info.vocabulary) {
-    bad_input("the data has a vocabulary of " + std::to_string(info.vocabulary) +
-              ", the checkpoint one of " + std::to_string(checkpoint.vocabulary()));
-  }
-  const Evaluation result = loss_of(command, checkpoint, training, data.get(), cut);
+  const auto batches =
+      open_batches(command.data_options, model_of(checkpoint), checkpoint.vision_options(), seed);
+  check_vocabulary(*batches, checkpoint.vocabulary());
+  const EvalResult result = evaluate_checkpoint(command, checkpoint, training, *batches, cut);
   Output out(STDOUT_FILENO);
   if (command.json) {
-    out.write_json({{"checkpoint", command.checkpoint},
-                    {"step", checkpoint.step},
-                    {"split", command.split},
-                    {"samples", result.samples},
-                    {"loss", result.loss},
-                    {"unigram_entropy", info.unigram_entropy},
-                    {"tokens_per_s", result.tokens_per_s},
-                    {"idle_share", result.idle_share}});
+    out.write_json(result_json(command, checkpoint, result, *batches));
   } else {
-    out.write(format("step %lld, %s loss %.4f nats per token over %lld samples\n",
-                     static_cast<long long>(checkpoint.step), command.split.c_str(), result.loss,
-                     static_cast<long long>(result.samples)));
-    out.write(format("unigram entropy %.4f nats per token\n", info.unigram_entropy));
-    out.write(
-        format("%.0f tokens/s, idle %.1f %%\n", result.tokens_per_s, result.idle_share * 100));
+    out.write(result_text(command, checkpoint, result, *batches));
   }
   out.check();
   return 0;
@@ -117,7 +165,8 @@ int eval(EvalCommand& command) {
 }  // namespace
 
 void add_eval(CLI::App& app, Run& run) {
-  CLI::App* const sub = app.add_subcommand("eval", "Compute the loss of a checkpoint.");
+  CLI::App* const sub =
+      app.add_subcommand("eval", "Compute the loss of a checkpoint, and let it write captions.");
   const auto command = std::make_shared<EvalCommand>(*sub);
   sub->add_option("--checkpoint", command->checkpoint,
                   "a checkpoint, or a folder of them: the newest one")
@@ -130,6 +179,12 @@ void add_eval(CLI::App& app, Run& run) {
       ->check(at_least(1));
   choice(sub->add_option("--split", command->split, "which samples")->capture_default_str(),
          {"validation", "train"});
+  sub->add_option(
+         "--captions", command->captions,
+         "for a model that reads pictures: what it writes behind the last picture of up to "
+         "so many validation samples, and how much of it is right")
+      ->type_name("N")
+      ->check(at_least(1));
   sub->add_flag("--json", command->json, "the result as one JSON object");
   add_data_options(command->data, command->data_options);
   sub->add_option("--batch", command->batch, "samples that go through the pipeline together")

@@ -89,6 +89,13 @@ void check_output_path(const std::string& option, const std::string& path) {
   }
 }
 
+std::string through_file(const std::function<void(const std::string& path)>& write) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  write(path);
+  return read_file(path, path);
+}
+
 void draw_svg(const std::function<void(const std::string& trace_path)>& write_trace,
               const std::string& svg_path) {
   const TemporaryFolder folder;

@@ -19,6 +19,9 @@ void write_file(const std::string& label, const std::string& path, std::string_v
 /// empty path is an option that was not given.
 void check_output_path(const std::string& option, const std::string& path);
 
+/// What `write` puts into the file that it is given, which does not stay.
+std::string through_file(const std::function<void(const std::string& path)>& write);
+
 /// Draws a timeline that need not stay as an SVG. `write_trace` puts it into the file that it is
 /// given.
 void draw_svg(const std::function<void(const std::string& trace_path)>& write_trace,

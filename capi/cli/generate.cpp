@@ -10,6 +10,7 @@
 #include "capi/cli/commands.h"
 #include "capi/cli/options.h"
 #include "capi/cli/pipeline.h"
+#include "capi/cli/vision.h"
 
 namespace rrfp::cli {
 namespace {
@@ -18,6 +19,7 @@ struct GenerateCommand {
   std::string checkpoint;
   std::string prompt;
   std::vector<int32_t> prompt_tokens;
+  std::vector<std::string> images;
   int64_t tokens = 200;
   double temperature = 1;
   int32_t top_k = 0;
@@ -27,6 +29,7 @@ struct GenerateCommand {
   bool json = false;
 };
 
+/// Of a model that does not read pictures, or without them.
 std::vector<int32_t> prompt_of(const GenerateCommand& command, const CheckpointInfo& checkpoint) {
   const int32_t vocabulary = checkpoint.vocabulary();
   if (command.prompt_tokens.empty()) {
@@ -48,9 +51,48 @@ std::vector<int32_t> prompt_of(const GenerateCommand& command, const CheckpointI
   return command.prompt_tokens;
 }
 
+/// Reads the prompt. Returns its tokens.
+std::vector<int32_t> start(const GenerateCommand& command, const CheckpointInfo& checkpoint,
+                           rrfp_generator* generator) {
+  if (!checkpoint.reads_pictures()) {
+    if (!command.images.empty())
+      bad_input("--image: the model of the checkpoint reads no pictures");
+    std::vector<int32_t> prompt = prompt_of(command, checkpoint);
+    call(rrfp_generator_start, generator, prompt.data(), prompt.size());
+    return prompt;
+  }
+  const auto read = [&](const PicturePrompt& prompt) {
+    if (const size_t most = static_cast<size_t>(checkpoint.context());
+        prompt.tokens().size() > most) {
+      bad_input(format("the prompt has %zu tokens, the model reads at most %zu",
+                       prompt.tokens().size(), most));
+    }
+    call(rrfp_generator_start_inputs, generator, prompt.inputs().data());
+    return prompt.tokens();
+  };
+  if (!command.prompt_tokens.empty() && !command.images.empty()) {
+    bad_input("--image does not go with --prompt-tokens: give --prompt");
+  }
+  const VisionOptions vision = checkpoint.vision_options();
+  std::string text = command.prompt;
+  if (text.empty()) {
+    for (size_t k = 0; k < command.images.size(); ++k) text += "<image>";
+  }
+  if (!command.prompt_tokens.empty() || text.empty()) {
+    return read(PicturePrompt(prompt_of(command, checkpoint), vision));
+  }
+  return read(PicturePrompt(text, command.images, vision, checkpoint.pixels_max()));
+}
+
+/// Whether the text is complete.
+bool is_end(int32_t token, const CheckpointInfo& checkpoint) {
+  return checkpoint.reads_pictures() && token >= RRFP_TOKEN_IMAGE;
+}
+
 /// Draws and shows the tokens. Returns them.
-std::vector<int32_t> draw(const GenerateCommand& command, rrfp_generator* generator, bool is_bytes,
-                          Output& out) {
+std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& checkpoint,
+                          rrfp_generator* generator, Output& out) {
+  const bool is_bytes = checkpoint.is_bytes();
   auto sampling = prepared(rrfp_sampling_init);
   sampling.temperature = command.temperature;
   sampling.top_k = command.top_k;
@@ -62,6 +104,7 @@ std::vector<int32_t> draw(const GenerateCommand& command, rrfp_generator* genera
   for (int64_t i = 0; i < command.tokens && out.error() == 0; ++i) {
     int32_t token = 0;
     call(rrfp_generator_next, generator, &sampling, &token);
+    if (is_end(token, checkpoint)) break;
     tokens.push_back(token);
     if (command.json) continue;
     if (is_bytes) {
@@ -78,8 +121,6 @@ std::vector<int32_t> draw(const GenerateCommand& command, rrfp_generator* genera
 
 int generate(const GenerateCommand& command) {
   const CheckpointInfo checkpoint = describe_checkpoint(command.checkpoint);
-  const bool is_bytes = checkpoint.is_bytes();
-  const std::vector<int32_t> prompt = prompt_of(command, checkpoint);
   const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("generate", wanted);
@@ -88,16 +129,16 @@ int generate(const GenerateCommand& command) {
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
   const int32_t context = command.context > 0 ? command.context : checkpoint.context();
   const auto generator = create<Generator>(rrfp_generator_create, trainer.get(), context);
-  call(rrfp_generator_start, generator.get(), prompt.data(), prompt.size());
+  const std::vector<int32_t> prompt = start(command, checkpoint, generator.get());
 
   Output out(STDOUT_FILENO);
-  const std::vector<int32_t> tokens = draw(command, generator.get(), is_bytes, out);
+  const std::vector<int32_t> tokens = draw(command, checkpoint, generator.get(), out);
   if (command.json) {
     Json result = {{"checkpoint", command.checkpoint},
                    {"step", checkpoint.step},
                    {"prompt_tokens", prompt},
                    {"tokens", tokens}};
-    if (is_bytes) result["text"] = std::string(tokens.begin(), tokens.end());
+    if (checkpoint.is_bytes()) result["text"] = std::string(tokens.begin(), tokens.end());
     out.write_json(result);
   }
   out.check();
@@ -120,6 +161,12 @@ void add_generate(CLI::App& app, Run& run) {
       ->type_name("IDS")
       ->delimiter(',')
       ->excludes(prompt);
+  sub->add_option(
+         "--image", command->images,
+         "pictures (PNG), one for each \"<image>\" of the prompt, which without --prompt is "
+         "only these; the text ends where the model ends it")
+      ->type_name("FILE")
+      ->expected(1, -1);
   sub->add_option("--tokens", command->tokens, "tokens to draw")
       ->capture_default_str()
       ->type_name("N")

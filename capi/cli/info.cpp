@@ -69,6 +69,7 @@ Json about_checkpoint(const std::string& path) {
   about["trainable"] = info.trainable_elements;
   about["blocks"] = info.blocks;
   about["model"] = checkpoint.model;
+  if (checkpoint.reads_pictures()) about["vision"] = checkpoint.vision;
   if (checkpoint.data.is_object()) about["data"] = checkpoint.data;
   if (checkpoint.training.is_object()) about["training"] = checkpoint.training;
   return about;

@@ -78,6 +78,20 @@ void Settings::refuse_contradictions(const Json& kept) const {
   }
 }
 
+bool Settings::is_given(const std::string& name) const {
+  const auto has_name = [&name](const Item& item) { return item.option->get_name() == name; };
+  const auto found = std::find_if(items_.begin(), items_.end(), has_name);
+  return found != items_.end() && found->option->count() > 0;
+}
+
+std::string Settings::first_given(const std::string& but) const {
+  for (const Item& item : items_) {
+    const std::string name = item.option->get_name();
+    if (name != but && item.option->count() > 0) return name;
+  }
+  return {};
+}
+
 CLI::Option* choice(CLI::Option* option, const std::vector<std::string>& words) {
   std::string type;
   for (const std::string& word : words) type += (type.empty() ? "" : "|") + word;
@@ -149,6 +163,37 @@ void add_model_options(Settings& settings, ModelOptions& options) {
   settings.add_flag("--swiglu", options.swiglu, "SwiGLU instead of GELU");
 }
 
+void add_vision_options(Settings& settings, VisionOptions& options) {
+  settings.add_flag(
+      "--vision", options.enabled,
+      "the model also reads pictures; --data is a manifest: a JSON object a line, "
+      "with \"text\", where \"<image>\" marks each picture, and \"images\", the paths "
+      "of PNG files");
+  settings.add("--image-size", options.image_size, "pixels a side that pictures are resized to")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--patch", options.patch, "pixels a side of what becomes one row")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--vision-layers", options.layers, "transformer blocks of the encoder")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--vision-dim", options.dim, "width of the encoder")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--vision-heads", options.heads, "attention heads of the encoder")
+      ->type_name("N")
+      ->check(at_least(1));
+  settings.add("--vision-hidden", options.hidden, "width of its feed-forward layers")
+      ->type_name("N")
+      ->default_str("4 VISION-DIM")
+      ->check(at_least(1));
+  settings.add_flag("--conv-stem", options.conv_stem,
+                    "convolutions instead of one linear layer make the rows");
+  settings.add_flag("--freeze-vision", options.frozen,
+                    "the encoder is not trained, what fits its rows to the language model is");
+}
+
 void add_data_options(Settings& settings, DataOptions& options) {
   settings.add("--data", options.paths, "files, and folders with all files below them")
       ->type_name("PATH")
@@ -161,9 +206,16 @@ void add_data_options(Settings& settings, DataOptions& options) {
       ->type_name("N")
       ->default_str("")
       ->check(at_least(1));
-  settings.add("--validation", options.validation, "share of the windows kept for validation")
+  settings.add("--validation", options.validation, "share of the samples kept for validation")
       ->type_name("SHARE")
       ->check(real(0, 1));
+  choice(settings.add("--grouping", options.grouping,
+                      "how samples with pictures become microbatches: count: as many in each; "
+                      "cost: so that all take about as long"),
+         {"count", "cost"});
+  settings.add("--pixels-max", options.pixels_max, "largest picture that is read")
+      ->type_name("N")
+      ->check(at_least(1));
 }
 
 void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
@@ -177,8 +229,12 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
   add("--ranks", options.ranks, "threads that the stages are placed on", "N")
       ->default_str("STAGES; for loop and v half of it")
       ->check(at_least(1));
-  choice(add("--placement", options.placement, "which rank has which stage", ""),
-         {"linear", "loop", "v"});
+  choice(add("--placement", options.placement,
+             "which rank has which stage; balanced: so that the busiest one has as little to do as "
+             "possible, no stage with blocks of both the encoder and the language model",
+             ""),
+         {"linear", "loop", "v", "balanced"})
+      ->default_str("linear; for pictures and 3 stages or more balanced");
   add("--hint", options.hint,
       ("order of tasks: " + hints + ", a file of schedule text, or auto: what past steps say")
           .c_str(),

@@ -35,6 +35,10 @@ class Settings {
   void take_defaults(const Json& kept);
   /// Throws if the user gave an option that differs from `kept`.
   void refuse_contradictions(const Json& kept) const;
+  /// Whether the user gave an option, such as --lr-min.
+  [[nodiscard]] bool is_given(const std::string& name) const;
+  /// The first one that the user gave but for `but`, or an empty text.
+  [[nodiscard]] std::string first_given(const std::string& but) const;
 
  private:
   struct Item {
@@ -73,17 +77,32 @@ struct ModelOptions {
   bool swiglu = false;
 };
 
+/// The encoder of a model that reads pictures.
+struct VisionOptions {
+  bool enabled = false;  // --vision: the model reads pictures
+  int32_t image_size = 32;
+  int32_t patch = 8;
+  int32_t layers = 2;
+  int32_t dim = 128;
+  int32_t heads = 4;
+  int32_t hidden = 0;  // 0 = 4 dim
+  bool conv_stem = false;
+  bool frozen = false;
+};
+
 struct DataOptions {
   std::vector<std::string> paths;
   std::string format = "bytes";
   int32_t vocabulary = -1;
   double validation = 0.1;
+  std::string grouping = "count";         // of samples with pictures
+  int64_t pixels_max = int64_t{1} << 24;  // of a picture
 };
 
 struct PipelineOptions {
   int32_t stages = 1;
   int32_t ranks = 0;
-  std::string placement = "linear";
+  std::string placement;  // empty until set_default_placement
   std::string hint = "zb-h1";
   std::string order;  // empty = ready; auto decides itself
   int64_t cap = 0;
@@ -96,6 +115,7 @@ struct PipelineOptions {
 };
 
 void add_model_options(Settings& settings, ModelOptions& options);
+void add_vision_options(Settings& settings, VisionOptions& options);
 void add_data_options(Settings& settings, DataOptions& options);
 /// Not kept: a run may be continued, and a checkpoint evaluated, on any pipeline.
 void add_pipeline_options(CLI::App& app, PipelineOptions& options);

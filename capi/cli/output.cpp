@@ -62,6 +62,11 @@ std::string format(const char* pattern, ...) {
   return buffer.data();
 }
 
+std::string printable(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), TerminalFilter());
+  return text;
+}
+
 void complain(std::string_view command, std::string_view text) {
   std::string line = "rrfp";
   if (!command.empty()) line.append(" ").append(command);

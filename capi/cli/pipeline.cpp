@@ -5,6 +5,7 @@
 
 #include "capi/cli/hints.h"
 #include "capi/cli/output.h"
+#include "capi/cli/vision.h"
 
 namespace rrfp::cli {
 namespace {
@@ -33,9 +34,18 @@ rrfp_wake wake_of(const std::string& name) {
   return name == "park" ? RRFP_WAKE_PARK : RRFP_WAKE_YIELD;
 }
 
-rrfp_data_format format_of(const std::string& name) {
-  if (name == "u16") return RRFP_DATA_U16;
-  return name == "u32" ? RRFP_DATA_U32 : RRFP_DATA_BYTES;
+/// Says which rank has which stage.
+///   costs   of the blocks, or null
+void place(const PipelineOptions& options, const rrfp_model* model, const int64_t* costs,
+           PipelineParts& parts, rrfp_trainer_options& out) {
+  const int32_t ranks = options.ranks > 0 ? options.ranks : options.stages;
+  parts.stage_ranks.resize(static_cast<size_t>(options.stages));
+  labelled("--placement balanced", [&] {
+    return call(rrfp_model_place, model, options.stages, ranks, costs, parts.first_blocks.data(),
+                parts.stage_ranks.data());
+  });
+  out.ranks = ranks;
+  out.stage_ranks = parts.stage_ranks.data();
 }
 
 void print_log(void* command, rrfp_log_level level, const char* text) {
@@ -44,6 +54,12 @@ void print_log(void* command, rrfp_log_level level, const char* text) {
 
 }  // namespace
 
+void set_default_placement(PipelineOptions& options, bool reads_pictures) {
+  constexpr int32_t kBranches = 3;
+  if (!options.placement.empty()) return;
+  options.placement = reads_pictures && options.stages >= kBranches ? "balanced" : "linear";
+}
+
 void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
                   std::span<const rrfp_tensor> sample, PipelineParts& parts,
                   rrfp_trainer_options& out) {
@@ -51,21 +67,27 @@ void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
   if (options.recompute) out.flags |= RRFP_TRAINER_RECOMPUTE;
   out.stages = options.stages;
   out.ranks = options.ranks;
-  out.placement = placement_of(options.placement);
   out.wake = wake_of(options.wake);
   out.cap_slots = options.cap;
   out.cap_bytes = options.cap_bytes;
   out.delay_us_max = options.delay_us;
-  if (options.partition != "measured") return;
+  const bool is_balanced = options.placement == "balanced";
+  if (!is_balanced) out.placement = placement_of(options.placement);
+  if (!is_balanced && options.partition != "measured") return;
 
   auto info = prepared(rrfp_model_info_init);
   call(rrfp_model_get_info, model, &info);
   // No stage number is too large for the library, but an array of that size may be.
   if (options.stages > info.blocks) return;
   std::vector<int64_t> costs(static_cast<size_t>(info.blocks));
+  const bool is_measured = options.partition == "measured";
+  if (is_measured) call(rrfp_model_measure, model, sample.data(), costs.data());
   parts.first_blocks.resize(static_cast<size_t>(options.stages));
-  call(rrfp_model_measure, model, sample.data(), costs.data());
-  call(rrfp_model_partition, model, options.stages, costs.data(), parts.first_blocks.data());
+  if (is_balanced) {
+    place(options, model, is_measured ? costs.data() : nullptr, parts, out);
+  } else {
+    call(rrfp_model_partition, model, options.stages, costs.data(), parts.first_blocks.data());
+  }
   out.first_blocks = parts.first_blocks.data();
 }
 
@@ -100,32 +122,11 @@ rrfp_gpt_options gpt_options(const ModelOptions& options, int32_t vocabulary) {
   return out;
 }
 
-Data open_data(const DataOptions& options, int32_t context, uint64_t seed) {
-  if (options.paths.empty()) bad_input("--data is missing: files or folders with text");
-  if (options.format == "bytes" && options.vocabulary > 0 && options.vocabulary != 256) {
-    bad_input("--vocabulary " + std::to_string(options.vocabulary) +
-              " does not fit --format bytes, whose vocabulary is 256");
-  }
-  if (options.format != "bytes" && options.vocabulary < 0) {
-    bad_input("--format " + options.format + " needs --vocabulary, the number of token ids");
-  }
-  std::vector<const char*> paths;
-  for (const std::string& path : options.paths) paths.push_back(path.c_str());
-  auto wanted = prepared(rrfp_data_options_init);
-  wanted.format = format_of(options.format);
-  wanted.paths = paths.data();
-  wanted.path_count = static_cast<int32_t>(paths.size());
-  wanted.vocabulary = options.format == "bytes" ? 0 : options.vocabulary;
-  wanted.context = context;
-  wanted.validation_share = options.validation;
-  wanted.seed = seed;
-  return create<Data>(rrfp_data_open, &wanted);
-}
-
-rrfp_data_info info_of(const rrfp_data* data) {
-  auto info = prepared(rrfp_data_info_init);
-  call(rrfp_data_get_info, data, &info);
-  return info;
+Model create_model(const ModelOptions& model, const VisionOptions& vision, int32_t vocabulary) {
+  const rrfp_gpt_options language = gpt_options(model, vocabulary);
+  if (!vision.enabled) return create<Model>(rrfp_model_create_gpt, &language);
+  const rrfp_vision_options encoder = vision_options(vision);
+  return create<Model>(rrfp_model_create_vision_language, &language, &encoder);
 }
 
 }  // namespace rrfp::cli

@@ -17,7 +17,12 @@ namespace rrfp::cli {
 struct PipelineParts {
   Hint hint;
   std::vector<int32_t> first_blocks;
+  std::vector<int32_t> stage_ranks;
 };
+
+/// Where none was given: linear, but balanced for a model that reads pictures if there are stages
+/// enough for the encoder, the embedding of the text and the language model.
+void set_default_placement(PipelineOptions& options, bool reads_pictures);
 
 /// Fills in the pipeline part of `out`.
 ///   sample   one microbatch, for measuring the blocks
@@ -31,8 +36,7 @@ void set_log(const char* command, rrfp_trainer_options& out);
 /// The options as the library wants them, after the checks whose texts name this command's options.
 rrfp_gpt_options gpt_options(const ModelOptions& options, int32_t vocabulary);
 
-/// Opens the files. `seed` is that of the order of the samples.
-Data open_data(const DataOptions& options, int32_t context, uint64_t seed);
-rrfp_data_info info_of(const rrfp_data* data);
+/// A model with fresh weights, after the same checks.
+Model create_model(const ModelOptions& model, const VisionOptions& vision, int32_t vocabulary);
 
 }  // namespace rrfp::cli

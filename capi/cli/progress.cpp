@@ -32,9 +32,11 @@ Progress::Progress(Output& out, bool quiet, int64_t first, int64_t last)
       every_(std::max<int64_t>(1, (last - first + kLines - 1) / kLines)) {}
 
 std::string Progress::line(const StepFigures& figures) const {
-  std::string text = format("step %lld/%lld  loss %.4f  %.0f tokens/s  idle %.1f %%",
-                            static_cast<long long>(figures.step), static_cast<long long>(last_),
-                            figures.loss, tokens_per_s_, idle_share_ * 100);
+  std::string text =
+      format("step %lld/%lld  loss %.4f  %.0f tokens/s", static_cast<long long>(figures.step),
+             static_cast<long long>(last_), figures.loss, tokens_per_s_);
+  if (figures.images_per_s) text += format("  %.0f images/s", images_per_s_);
+  text += format("  idle %.1f %%", idle_share_ * 100);
   if (figures.skipped) text += "  skipped";
   if (figures.step < last_) {
     text += "  " + duration(seconds_ * static_cast<double>(last_ - figures.step)) + " left";
@@ -49,6 +51,7 @@ void Progress::step(const StepFigures& figures) {
     mean = is_first ? value : kMemory * mean + (1 - kMemory) * value;
   };
   blend(tokens_per_s_, figures.tokens_per_s);
+  blend(images_per_s_, figures.images_per_s.value_or(0));
   blend(idle_share_, figures.idle_share);
   blend(seconds_, figures.seconds);
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "capi/cli/output.h"
@@ -16,6 +17,7 @@ struct StepFigures {
   int64_t step = 0;
   double loss = 0;
   double tokens_per_s = 0;
+  std::optional<double> images_per_s;  // of a model that reads pictures
   double idle_share = 0;
   double seconds = 0;
   bool skipped = false;
@@ -43,6 +45,7 @@ class Progress {
   int64_t every_;       // steps between two lines
   double seconds_ = 0;  // a running mean of the duration of a step
   double tokens_per_s_ = 0;
+  double images_per_s_ = 0;
   double idle_share_ = 0;
   std::chrono::steady_clock::time_point drawn_at_;
 };

@@ -9,9 +9,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "capi/cli/branches.h"
 #include "capi/cli/progress.h"
 #include "capi/cli/signals.h"
 #include "capi/cli/train.h"
+#include "capi/cli/vision.h"
 
 namespace rrfp::cli {
 namespace {
@@ -34,23 +36,23 @@ class TrainingRun {
   void steps();
   void step();
   void add_up(const rrfp_train_report& report);
+  void read_timeline();
   void save();
   void try_to_save();
   void save_what_is_left();
   Evaluation validate();
   [[nodiscard]] bool validates() const {
-    return options_.training.eval_samples > 0 && data_info_.validation_windows > 0;
+    return options_.training.eval_samples > 0 && batches_->samples(RRFP_SPLIT_VALIDATION) > 0;
   }
+  [[nodiscard]] bool reads_pictures() const { return options_.vision.enabled; }
 
   const TrainOptions& options_;
   Output out_{STDOUT_FILENO};
   Output err_{STDERR_FILENO};
   Output& people_ = options_.output.json ? err_ : out_;
-  Data data_;
-  rrfp_data_info data_info_{};
+  std::unique_ptr<Batches> batches_;
   Model model_;
   Trainer trainer_;
-  std::optional<Batches> batches_;
   std::optional<Progress> progress_;
   uint64_t position_ = 0;
   int64_t saved_step_ = -1;
@@ -61,19 +63,16 @@ class TrainingRun {
 TrainingRun::TrainingRun(const TrainOptions& options,
                          const std::optional<CheckpointInfo>& checkpoint)
     : options_(options) {
-  if (!checkpoint) gpt_options(options.model, 1);  // its checks come before reading the data
-  data_ = open_data(options.data, options.model.context, options.training.seed);
-  data_info_ = info_of(data_.get());
-  batches_.emplace(data_.get(), options.model.context);
+  if (!checkpoint) {  // these checks come before reading the data
+    gpt_options(options.model, 1);
+    if (reads_pictures()) vision_options(options.vision);
+  }
+  batches_ = open_batches(options.data, options.model, options.vision, options.training.seed);
   if (checkpoint) {
-    if (checkpoint->vocabulary() != data_info_.vocabulary) {
-      bad_input("the data has a vocabulary of " + std::to_string(data_info_.vocabulary) +
-                ", the checkpoint one of " + std::to_string(checkpoint->vocabulary()));
-    }
+    check_vocabulary(*batches_, checkpoint->vocabulary());
     model_ = create<Model>(rrfp_model_create_from_checkpoint, checkpoint->path.c_str());
   } else {
-    const rrfp_gpt_options gpt = gpt_options(options.model, data_info_.vocabulary);
-    model_ = create<Model>(rrfp_model_create_gpt, &gpt);
+    model_ = create_model(options.model, options.vision, batches_->vocabulary());
   }
   make_trainer(checkpoint);
   make_folders();
@@ -84,10 +83,13 @@ void TrainingRun::make_trainer(const std::optional<CheckpointInfo>& checkpoint) 
   auto wanted = prepared(rrfp_trainer_options_init);
   set_training(training, wanted);
   set_log("train", wanted);
-  if (!options_.output.trace.empty()) wanted.trace_steps = options_.output.trace_steps;
+  // Also for the shares of the branches.
+  if (!options_.output.trace.empty() || reads_pictures()) {
+    wanted.trace_steps = options_.output.trace_steps;
+  }
   PipelineParts parts;
   batches_->read(RRFP_SPLIT_TRAIN, 0, training.batch, training.microbatches);
-  set_pipeline(options_.pipeline, model_.get(), batches_->first_microbatch(), parts, wanted);
+  set_pipeline(options_.pipeline, model_.get(), batches_->typical(), parts, wanted);
   trainer_ = create<Trainer>(rrfp_trainer_create, model_.get(), &wanted);
   if (checkpoint) {
     call(rrfp_trainer_load, trainer_.get(), checkpoint->path.c_str(), rrfp_load_flags{0},
@@ -121,10 +123,7 @@ void TrainingRun::introduce() {
   progress_->note(format("model: %d blocks, %.3g million parameters; %d stages, hint %s",
                          info.blocks, static_cast<double>(info.parameter_elements) * 1e-6,
                          options_.pipeline.stages, options_.pipeline.hint.c_str()));
-  progress_->note(format("data: %lld tokens, %lld samples of %d for training, %lld for validation",
-                         static_cast<long long>(data_info_.tokens),
-                         static_cast<long long>(data_info_.train_windows), options_.model.context,
-                         static_cast<long long>(data_info_.validation_windows)));
+  progress_->note("data: " + batches_->description());
   if (result_.first_step > 0) {
     progress_->note("resumed at step " + std::to_string(result_.first_step));
     const TrainingOptions& training = options_.training;
@@ -166,8 +165,13 @@ void TrainingRun::step() {
   figures.loss = report.loss;
   figures.seconds = seconds_since(start);
   result_.seconds += figures.seconds;
-  figures.tokens_per_s =
-      static_cast<double>(training.batch) * options_.model.context / figures.seconds;
+  const Amount amount = batches_->amount();
+  result_.amount.tokens += amount.tokens;
+  result_.amount.images += amount.images;
+  figures.tokens_per_s = static_cast<double>(amount.tokens) / figures.seconds;
+  if (reads_pictures()) {
+    figures.images_per_s = static_cast<double>(amount.images) / figures.seconds;
+  }
   if (report.total_ns > 0) {
     figures.idle_share =
         1 - static_cast<double>(report.busy_ns) / static_cast<double>(report.total_ns);
@@ -179,6 +183,7 @@ void TrainingRun::step() {
                {"loss", figures.loss},
                {"tokens_per_s", figures.tokens_per_s},
                {"idle_share", figures.idle_share}};
+  if (figures.images_per_s) line["images_per_s"] = *figures.images_per_s;
   if (figures.skipped) line["skipped"] = true;
   const int64_t every = options_.output.eval_every;
   if (every > 0 && report.step % every == 0 && report.step < training.steps && validates()) {
@@ -191,8 +196,8 @@ void TrainingRun::step() {
 }
 
 Evaluation TrainingRun::validate() {
-  return evaluate(trainer_.get(), *batches_, RRFP_SPLIT_VALIDATION, data_info_.validation_windows,
-                  options_.training.eval_samples, evaluation_cut(options_.training));
+  return evaluate(trainer_.get(), *batches_, RRFP_SPLIT_VALIDATION, options_.training.eval_samples,
+                  evaluation_cut(options_.training));
 }
 
 void TrainingRun::save() {
@@ -247,6 +252,16 @@ void TrainingRun::steps() {
   progress_->finish();
 }
 
+/// Before the evaluation, which is no step of the training.
+void TrainingRun::read_timeline() {
+  if (result_.step == result_.first_step) return;
+  if (!options_.output.trace.empty()) {
+    call(rrfp_trainer_write_trace, trainer_.get(), options_.output.trace.c_str());
+    result_.trace = options_.output.trace;
+  }
+  if (reads_pictures()) result_.branches = branch_shares(trainer_.get(), model_.get());
+}
+
 int TrainingRun::run() {
   progress_.emplace(people_, options_.output.quiet, result_.first_step, options_.training.steps);
   introduce();
@@ -254,17 +269,13 @@ int TrainingRun::run() {
   steps();
   try_to_save();
   out_.check();
-  // Before the evaluation, which is no step of the training.
-  if (!options_.output.trace.empty() && result_.step > result_.first_step) {
-    call(rrfp_trainer_write_trace, trainer_.get(), options_.output.trace.c_str());
-    result_.trace = options_.output.trace;
-  }
+  read_timeline();
   result_.hint = options_.pipeline.hint;
   if (result_.hint == "auto") result_.hint = text_of(rrfp_trainer_describe_hint, trainer_.get());
   if (validates()) result_.evaluation = validate();
   result_.weights_sha256 = text_of(rrfp_trainer_weights_sha256, trainer_.get());
-  people_.write(summary_text(result_, options_, data_info_));
-  if (options_.output.json) out_.write_json(summary_json(result_, options_, data_info_));
+  people_.write(summary_text(result_, options_, *batches_));
+  if (options_.output.json) out_.write_json(summary_json(result_, options_, *batches_));
   out_.check();
   if (save_failed_) return kExitBadInput;
   return stop_signal() == 0 ? 0 : kExitSignal + stop_signal();

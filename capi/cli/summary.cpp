@@ -32,10 +32,8 @@ double idle_share(const rrfp_train_report& sums) {
   return share(sums.total_ns - sums.busy_ns, sums.total_ns);
 }
 
-double tokens_per_s(const RunResult& result, const TrainOptions& options) {
-  const auto samples =
-      static_cast<double>(result.step - result.first_step) * options.training.batch;
-  return result.seconds > 0 ? samples * options.model.context / result.seconds : 0;
+double per_second(int64_t count, const RunResult& result) {
+  return result.seconds > 0 ? static_cast<double>(count) / result.seconds : 0;
 }
 
 double mebibytes(int64_t bytes) {
@@ -44,6 +42,32 @@ double mebibytes(int64_t bytes) {
 
 std::string row(const char* name, const std::string& value) {
   return format("%-22s", name) + value + "\n";
+}
+
+/// What is known of a run that made steps.
+std::string speed_text(const RunResult& result, bool reads_pictures) {
+  const rrfp_train_report& sums = result.sums;
+  std::string text =
+      row("tokens per second", format("%.0f", per_second(result.amount.tokens, result)));
+  if (reads_pictures) {
+    text += row("images per second", format("%.0f", per_second(result.amount.images, result)));
+  }
+  text += row("idle", format("%.1f %%", 100 * idle_share(sums)));
+  text += "time of the ranks\n";
+  for (const TimeShare& each : time_shares(sums)) {
+    text += row((std::string("  ") + each.name).c_str(),
+                format("%5.1f %%", 100 * share(each.ns, sums.total_ns)));
+  }
+  std::string branches;
+  for (const auto& [branch, part] : result.branches) {
+    branches += (branches.empty() ? "" : ", ") + branch + format(" %.0f %%", 100 * part);
+  }
+  if (!branches.empty()) text += row("computing for", branches);
+  text += row("peak memory",
+              format("%.1f MiB: weights and optimizer %.1f, activations and messages %.1f",
+                     mebibytes(sums.state_bytes + sums.tensor_bytes_peak),
+                     mebibytes(sums.state_bytes), mebibytes(sums.tensor_bytes_peak)));
+  return text;
 }
 
 template <class T>
@@ -57,31 +81,35 @@ Json text_or_null(const std::string& text) {
 
 }  // namespace
 
-Json summary_json(const RunResult& result, const TrainOptions& options,
-                  const rrfp_data_info& data) {
+Json summary_json(const RunResult& result, const TrainOptions& options, const Batches& batches) {
   Json times = Json::object();
   for (const TimeShare& each : time_shares(result.sums)) {
     times[each.key] = share(each.ns, result.sums.total_ns);
   }
-  return {{"summary", true},
-          {"steps", result.step},
-          {"hint", chosen_hint(result.hint)},
-          {"hint_why", is_choice(result.hint) ? Json(result.hint) : Json()},
-          {"loss", json_or_null(result.loss)},
-          {"val_loss", result.evaluation ? Json(result.evaluation->loss) : Json()},
-          {"unigram_entropy", data.unigram_entropy},
-          {"tokens_per_s", tokens_per_s(result, options)},
-          {"idle_share", idle_share(result.sums)},
-          {"time_shares", times},
-          {"peak_bytes", result.sums.state_bytes + result.sums.tensor_bytes_peak},
-          {"weights_sha256", result.weights_sha256},
-          {"checkpoint", text_or_null(result.checkpoint)},
-          {"trace", text_or_null(result.trace)}};
+  Json json = {{"summary", true},
+               {"steps", result.step},
+               {"hint", chosen_hint(result.hint)},
+               {"hint_why", is_choice(result.hint) ? Json(result.hint) : Json()},
+               {"loss", json_or_null(result.loss)},
+               {"val_loss", result.evaluation ? Json(result.evaluation->loss) : Json()},
+               {"unigram_entropy", json_or_null(batches.unigram_entropy())},
+               {"tokens_per_s", per_second(result.amount.tokens, result)},
+               {"idle_share", idle_share(result.sums)},
+               {"time_shares", times},
+               {"peak_bytes", result.sums.state_bytes + result.sums.tensor_bytes_peak},
+               {"weights_sha256", result.weights_sha256},
+               {"checkpoint", text_or_null(result.checkpoint)},
+               {"trace", text_or_null(result.trace)}};
+  if (options.vision.enabled) {
+    json["images_per_s"] = per_second(result.amount.images, result);
+    json["branch_shares"] = Json::object();
+    for (const auto& [branch, part] : result.branches) json["branch_shares"][branch] = part;
+  }
+  return json;
 }
 
 std::string summary_text(const RunResult& result, const TrainOptions& options,
-                         const rrfp_data_info& data) {
-  const rrfp_train_report& sums = result.sums;
+                         const Batches& batches) {
   std::string steps = std::to_string(result.step);
   if (result.step < options.training.steps) {
     steps += " of " + std::to_string(options.training.steps);
@@ -94,20 +122,10 @@ std::string summary_text(const RunResult& result, const TrainOptions& options,
                 format("%.4f nats per token, over %lld samples", result.evaluation->loss,
                        static_cast<long long>(result.evaluation->samples)));
   }
-  text += row("unigram entropy", format("%.4f nats per token", data.unigram_entropy));
-  if (result.step > result.first_step) {
-    text += row("tokens per second", format("%.0f", tokens_per_s(result, options)));
-    text += row("idle", format("%.1f %%", 100 * idle_share(sums)));
-    text += "time of the ranks\n";
-    for (const TimeShare& each : time_shares(sums)) {
-      text += row((std::string("  ") + each.name).c_str(),
-                  format("%5.1f %%", 100 * share(each.ns, sums.total_ns)));
-    }
-    text += row("peak memory",
-                format("%.1f MiB: weights and optimizer %.1f, activations and messages %.1f",
-                       mebibytes(sums.state_bytes + sums.tensor_bytes_peak),
-                       mebibytes(sums.state_bytes), mebibytes(sums.tensor_bytes_peak)));
+  if (const std::optional<double> entropy = batches.unigram_entropy()) {
+    text += row("unigram entropy", format("%.4f nats per token", *entropy));
   }
+  if (result.step > result.first_step) text += speed_text(result, options.vision.enabled);
   text += row("hint", chosen_hint(result.hint));
   if (is_choice(result.hint)) text += row("  chosen", result.hint);
   text += row("weights sha256", result.weights_sha256);

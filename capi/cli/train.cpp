@@ -9,6 +9,7 @@
 
 #include "capi/cli/commands.h"
 #include "capi/cli/hints.h"
+#include "capi/cli/vision.h"
 
 namespace rrfp::cli {
 namespace {
@@ -18,10 +19,14 @@ constexpr double kMax = std::numeric_limits<double>::max();
 
 struct TrainCommand {
   explicit TrainCommand(CLI::App& app)
-      : model(app, "Model"), data(app, "Data"), training(app, "Training") {}
+      : model(app, "Model"),
+        vision(app, "Pictures"),
+        data(app, "Data"),
+        training(app, "Training") {}
 
   TrainOptions options;
   Settings model;
+  Settings vision;
   Settings data;
   Settings training;
 };
@@ -161,6 +166,8 @@ void take_defaults(TrainCommand& command, const CheckpointInfo& checkpoint) {
   TrainOptions& options = command.options;
   command.model.refuse_contradictions(checkpoint.model);
   command.model.take_defaults(checkpoint.model);
+  command.vision.refuse_contradictions(checkpoint.vision);
+  command.vision.take_defaults(checkpoint.vision);
   command.data.take_defaults(checkpoint.data);
   // Dropout goes on with the seed that the trainer was made with.
   if (const auto seed = checkpoint.state.find("seed"); seed != checkpoint.state.end()) {
@@ -186,6 +193,8 @@ int train(TrainCommand& command) {
     checkpoint = describe_checkpoint(options.output.resume);
     take_defaults(command, *checkpoint);
   }
+  check_kind(options.vision.enabled, command.vision, command.data);
+  set_default_placement(options.pipeline, options.vision.enabled);
   set_derived(options.training);
   check_training(options.training);
   check_save(options.output, checkpoint);
@@ -201,10 +210,12 @@ int train(TrainCommand& command) {
 }  // namespace
 
 void add_train(CLI::App& app, Run& run) {
-  CLI::App* const sub = app.add_subcommand("train", "Train a language model.");
+  CLI::App* const sub =
+      app.add_subcommand("train", "Train a language model, or one that also reads pictures.");
   const auto command = std::make_shared<TrainCommand>(*sub);
   add_data_options(command->data, command->options.data);
   add_model_options(command->model, command->options.model);
+  add_vision_options(command->vision, command->options.vision);
   add_pipeline_options(*sub, command->options.pipeline);
   add_batch_options(command->training, command->options.training);
   add_optimizer_options(command->training, command->options.training);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "capi/cli/batches.h"
 #include "capi/cli/checkpoint.h"
@@ -53,6 +55,7 @@ struct OutputOptions {
 /// All options of a run, once those of a checkpoint to resume from are known too.
 struct TrainOptions {
   ModelOptions model;
+  VisionOptions vision;
   DataOptions data;
   PipelineOptions pipeline;
   TrainingOptions training;
@@ -67,6 +70,9 @@ struct RunResult {
   std::optional<double> loss;
   std::optional<Evaluation> evaluation;
   double seconds = 0;  // in steps, without evaluations and saving
+  Amount amount;       // of what went through them
+  std::vector<std::pair<std::string, double>>
+      branches;  // their shares of computing; see branches.h
   rrfp_train_report sums = prepared(rrfp_train_report_init);  // times summed, bytes at their peak
   std::string hint;                                           // what ran, and for auto why
   std::string weights_sha256;
@@ -87,8 +93,8 @@ void set_training(const TrainingOptions& options, rrfp_trainer_options& out);
 /// How evaluation cuts samples: like one round of a step.
 Cut evaluation_cut(const TrainingOptions& options);
 
-Json summary_json(const RunResult& result, const TrainOptions& options, const rrfp_data_info& data);
+Json summary_json(const RunResult& result, const TrainOptions& options, const Batches& batches);
 std::string summary_text(const RunResult& result, const TrainOptions& options,
-                         const rrfp_data_info& data);
+                         const Batches& batches);
 
 }  // namespace rrfp::cli

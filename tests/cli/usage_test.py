@@ -8,16 +8,17 @@ import support
 
 PIPELINE = """--stages --ranks --placement --hint --order --cap --cap-bytes --hold --recompute
     --partition --wake --delay-us""".split()
-DATA = "--data --format --vocabulary --validation".split()
+DATA = "--data --format --vocabulary --validation --grouping --pixels-max".split()
 OPTIONS = {
     "train": DATA + PIPELINE + """--layers --dim --heads --kv-heads --context --hidden --dropout
-        --tied --rotary --rms-norm --swiglu --batch --microbatches --accumulate --steps --lr
+        --tied --rotary --rms-norm --swiglu --vision --image-size --patch --vision-layers
+        --vision-dim --vision-heads --vision-hidden --conv-stem --freeze-vision --batch --microbatches --accumulate --steps --lr
         --lr-min --warmup --decay --decay-steps --optimizer --momentum --weight-decay --beta1
         --beta2 --clip --seed --injection --non-finite --nondeterministic --save --save-every --keep --resume
         --eval-every --eval-samples --trace --trace-steps --json --quiet""".split(),
-    "eval": DATA + PIPELINE + """--checkpoint --samples --split --batch --microbatches --seed
-        --json""".split(),
-    "generate": """--checkpoint --prompt --prompt-tokens --tokens --temperature --top-k --top-p
+    "eval": DATA + PIPELINE + """--checkpoint --samples --split --captions --batch --microbatches
+        --seed --json""".split(),
+    "generate": """--checkpoint --prompt --prompt-tokens --image --tokens --temperature --top-k --top-p
         --seed --context --json""".split(),
     "info": ["--checkpoint", "--json"],
     "simulate": """--preset --measured --stages --microbatches --seeds --first-seed --injection
@@ -77,7 +78,7 @@ class RefusalTest(support.CliTest):
                 (["--steps", "many"], ["--steps", "many"]),
                 (["--context", "0"], ["--context", "0"]),
                 (["--layers", "99999999999"], ["--layers", "99999999999"]),
-                (["--placement", "ring"], ["--placement", "ring", "linear", "loop", "v"]),
+                (["--placement", "ring"], ["--placement", "ring", "linear", "loop", "v", "balanced"]),
                 (["--order", "any"], ["--order", "any", "strict"]),
                 (["--validation", "2"], ["--validation", "2"]),
                 (["--hint", "zigzag"], ["zigzag", "gpipe", "zb-h1", "rf-m"]),
