@@ -55,21 +55,6 @@ class TerminalFilter {
 /// printf into a string, for short texts only.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
 
-/// Makes bytes of a model harmless for a terminal: control characters other than newline and tab,
-/// also those that UTF-8 writes as two bytes, become question marks.
-class TerminalFilter {
- public:
-  char operator()(char byte) {
-    const auto value = static_cast<unsigned char>(byte);
-    const bool is_control = (value < 0x20 && byte != '\n' && byte != '\t') || value == 0x7f ||
-                            (before_ == 0xc2 && value >= 0x80 && value < 0xa0);
-    before_ = value;
-    return is_control ? '?' : byte;
-  }
-
- private:
-  unsigned char before_ = 0;
-};
 /// A whole text.
 std::string printable(std::string text);
 
