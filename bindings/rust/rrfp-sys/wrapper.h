@@ -5,4 +5,5 @@
 #include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
+
 #include <rrfp/multimodal.h>
