@@ -14,8 +14,8 @@ TRAINING = ["--batch", "8", "--microbatches", "4", "--eval-samples", "4"]
 STEPS = ["--steps", "3"]
 # The losses of 5 steps and of the validation after them. They change with the order of operations, and
 # in their last digits with the processor.
-CURVE = [5.5535, 5.5530, 5.5522, 5.5511, 5.5500]
-VALIDATION_LOSS = 5.55
+CURVE = [5.5428, 5.4911, 5.4580, 5.4323, 5.3891]
+VALIDATION_LOSS = 5.3705
 TOLERANCE = 2e-3
 
 
