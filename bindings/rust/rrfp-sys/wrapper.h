@@ -2,8 +2,9 @@
  *
  * What generate.sh turns into src/bindings.rs: all public headers.
  */
+/* clang-format off: in the order in which they are to be declared */
 #include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
-
 #include <rrfp/multimodal.h>
+/* clang-format on */
