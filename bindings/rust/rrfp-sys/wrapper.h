@@ -2,7 +2,8 @@
  *
  * What generate.sh turns into src/bindings.rs: all public headers.
  */
-/* clang-format off: in the order in which they are to be declared */
+/* In the order in which they are to be declared. */
+/* clang-format off */
 #include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
