@@ -67,7 +67,7 @@ check_files "$prefix" "$libdir"
 
 echo "programs outside of the tree"
 mkdir "$work/program"
-programs=(toy_chain train_gpt custom_hint own_stage_code simulation)
+programs=(toy_chain train_gpt custom_hint own_stage_code simulation vision_language)
 for program in "${programs[@]}"; do
   cp "$source_dir"/examples/[0-9]*_"$program"/main.c "$work/program/$program.c"
 done
@@ -150,6 +150,14 @@ awk '/1F1B, obeyed  / { fixed = $(NF - 1) } /chosen/ { chosen = $(NF - 1) }
 status=0
 output=$(timeout 60 ./simulation no-such-preset 2>&1) || status=$?
 [ "$status" = 2 ] || fail "simulation: an unknown preset: exit status $status, expected 2"
+
+echo "vision_language"
+output=$(timeout 120 ./vision_language 100) || fail "vision_language: exit status $?"
+[ "$(grep -c '^picture of \([a-d]\): \1$' <<<"$output")" = 4 ] ||
+  fail "vision_language does not know its pictures: $output"
+# The encoder has no part in a microbatch without pictures.
+grep -q '^stage 0 .* 3 microbatches$' <<<"$output" || fail "vision_language: $output"
+grep -q '^stage 3 .* 4 microbatches$' <<<"$output" || fail "vision_language: $output"
 
 echo "rrfp"
 output=$(timeout 60 "$prefix/bin/rrfp" --version) || fail "rrfp --version: exit status $?"

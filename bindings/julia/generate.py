@@ -23,7 +23,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[1] / "capi/include/rrfp"
 OUTPUT = HERE / "src/raw.jl"
-HEADERS = ("version.h", "rrfp.h", "train.h", "simulate.h")
+HEADERS = ("version.h", "rrfp.h", "train.h", "simulate.h", "multimodal.h")
 
 BASE = {
     "int8_t": "Int8", "uint8_t": "UInt8", "int16_t": "Int16", "uint16_t": "UInt16",

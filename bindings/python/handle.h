@@ -11,8 +11,8 @@
 #define RRFP_PYTHON_HANDLE_H
 
 #include <Python.h>
+#include <rrfp/multimodal.h>
 #include <rrfp/simulate.h>
-#include <rrfp/train.h>
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 

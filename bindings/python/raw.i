@@ -94,6 +94,11 @@ RRFP_UNLOCKED(rrfp_data_read)
 RRFP_UNLOCKED(rrfp_generator_create)
 RRFP_UNLOCKED(rrfp_generator_start)
 RRFP_UNLOCKED(rrfp_generator_next)
+RRFP_UNLOCKED(rrfp_samples_open)
+RRFP_UNLOCKED(rrfp_samples_read)
+RRFP_UNLOCKED(rrfp_samples_read_at)
+RRFP_UNLOCKED(rrfp_picture_read)
+RRFP_UNLOCKED(rrfp_generator_start_inputs)
 RRFP_UNLOCKED(rrfp_simulation_create)
 RRFP_UNLOCKED(rrfp_simulation_run)
 RRFP_UNLOCKED(rrfp_simulation_write_trace)
@@ -138,6 +143,7 @@ RRFP_HANDLE(model, false, NULL)
 RRFP_HANDLE(trainer, true, interrupt_trainer)
 RRFP_HANDLE(data, true, NULL)
 RRFP_HANDLE(generator, false, NULL)
+RRFP_HANDLE(samples, false, NULL)
 RRFP_HANDLE(simulation, false, NULL)
 
 /* ---- Structs --------------------------------------------------------------------------------- */
@@ -184,13 +190,17 @@ RRFP_STRUCT(rrfp_batch)
 RRFP_STRUCT(rrfp_save_options)
 RRFP_STRUCT(rrfp_data_options)
 RRFP_STRUCT(rrfp_sampling)
+RRFP_STRUCT(rrfp_vision_options)
+RRFP_STRUCT(rrfp_samples_options)
 RRFP_STRUCT(rrfp_simulation_options)
 RRFP_REPORT(rrfp_hint_info)
 RRFP_REPORT(rrfp_step_report)
 RRFP_REPORT(rrfp_model_info)
 RRFP_REPORT(rrfp_train_report)
 RRFP_REPORT(rrfp_trainer_info)
+RRFP_REPORT(rrfp_stage_report)
 RRFP_REPORT(rrfp_data_info)
+RRFP_REPORT(rrfp_samples_info)
 RRFP_REPORT(rrfp_simulated_step)
 RRFP_REPORT(rrfp_stress_report)
 
@@ -280,11 +290,14 @@ RRFP_NUMBER_IN(double, double, read_float)
 RRFP_ARRAY(const int64_t *, PyBUF_SIMPLE)
 RRFP_ARRAY(const int32_t *, PyBUF_SIMPLE)
 RRFP_ARRAY(const uint8_t *, PyBUF_SIMPLE)
+RRFP_ARRAY(const uint64_t *, PyBUF_SIMPLE)
 RRFP_ARRAY(const double *, PyBUF_SIMPLE)
 RRFP_ARRAY(int64_t *block_ns, PyBUF_WRITABLE)
 RRFP_ARRAY(int32_t *first_blocks, PyBUF_WRITABLE)
+RRFP_ARRAY(int32_t *stage_ranks, PyBUF_WRITABLE)
 RRFP_ARRAY(int32_t *tokens, PyBUF_WRITABLE)
 RRFP_ARRAY(int32_t *targets, PyBUF_WRITABLE)
+RRFP_ARRAY(float *pixels, PyBUF_WRITABLE)
 
 %define RRFP_COUNTED_ARRAY(type, name, flags)
 %typemap(in) (type *name, size_t count) (Py_buffer view) {
@@ -300,6 +313,7 @@ RRFP_ARRAY(int32_t *targets, PyBUF_WRITABLE)
 RRFP_COUNTED_ARRAY(float, data, PyBUF_WRITABLE)
 RRFP_COUNTED_ARRAY(const float, data, PyBUF_SIMPLE)
 RRFP_COUNTED_ARRAY(float, logits, PyBUF_WRITABLE)
+RRFP_COUNTED_ARRAY(double, losses, PyBUF_WRITABLE)
 RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
 
 /* Entries of a hint, from a sequence of (rank, stage, kind, microbatch, priority). */
@@ -334,6 +348,18 @@ RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
     SWIG_fail;
   }
   $1 = ((Tensors *)$input)->array;
+}
+
+/* A batch that was read, as a list of (element type, shape, bytes). Copies: its memory is that of the
+ * handle, until the next call on it, and nothing would stop a NumPy array from being used afterwards. */
+%typemap(in, numinputs=0) rrfp_batch *out_batch (rrfp_batch batch) {
+  rrfp_batch_init(&batch);
+  $1 = &batch;
+}
+%typemap(argout) rrfp_batch *out_batch {
+  PyObject *list = copy_tensors($1->inputs, (Py_ssize_t)$1->microbatches * RRFP_SAMPLES_INPUTS);
+  if (list == NULL) SWIG_fail;
+  $result = SWIG_Python_AppendOutput($result, list);
 }
 
 %typemap(in) (const char *text, size_t length) {
@@ -405,6 +431,7 @@ RRFP_COUNTED_ARRAY(const int32_t, tokens, PyBUF_SIMPLE)
 %include <rrfp/version.h>
 %include <rrfp/rrfp.h>
 %include <rrfp/train.h>
+%include <rrfp/multimodal.h>
 %include <rrfp/simulate.h>
 
 PyObject *rank_wake(PyObject *object);

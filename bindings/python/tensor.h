@@ -348,6 +348,33 @@ static void tensors_dealloc(PyObject *object) {
   Py_DECREF(type);
 }
 
+/* Contiguous tensors as a list of (element type, shape, bytearray). */
+static PyObject *copy_tensors(const rrfp_tensor *tensors, Py_ssize_t count) {
+  PyObject *list = PyList_New(count);
+  for (Py_ssize_t i = 0; list != NULL && i < count; ++i) {
+    const rrfp_tensor *tensor = &tensors[i];
+    Py_ssize_t bytes = element_types[tensor->dtype].size;
+    PyObject *shape = PyTuple_New(tensor->ndim);
+    for (int32_t d = 0; shape != NULL && d < tensor->ndim; ++d) {
+      bytes *= (Py_ssize_t)tensor->shape[d];
+      PyTuple_SET_ITEM(shape, d, PyLong_FromLongLong(tensor->shape[d]));
+    }
+    PyObject *memory = PyByteArray_FromStringAndSize(bytes > 0 ? tensor->data : "", bytes);
+    PyObject *item = NULL;
+    if (shape != NULL && memory != NULL) {
+      item = Py_BuildValue("iOO", (int)tensor->dtype, shape, memory);
+    }
+    Py_XDECREF(shape);
+    Py_XDECREF(memory);
+    if (item == NULL) {
+      Py_CLEAR(list);
+    } else {
+      PyList_SET_ITEM(list, i, item);
+    }
+  }
+  return list;
+}
+
 static PyType_Slot tensors_slots[] = {{Py_tp_dealloc, (void *)tensors_dealloc},
                                       {Py_tp_doc, "Tensors of the program, held still."},
                                       {0, NULL}};

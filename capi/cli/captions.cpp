@@ -11,7 +11,7 @@ namespace rrfp::cli {
 namespace {
 
 constexpr int64_t kTrainingMax = 20000;  // samples that are counted for the guess
-constexpr size_t kColumn = 36;
+constexpr size_t kColumn = 40;
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);

@@ -36,11 +36,8 @@ class Output {
   int error_ = 0;
 };
 
-/// printf into a string, for short texts only.
-[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
-
-/// Makes bytes of a model harmless for a terminal: control characters other than newline and tab,
-/// also those that UTF-8 writes as two bytes, become question marks.
+/// Makes bytes of a model or a file harmless for a terminal: control characters other than newline
+/// and tab, also those that UTF-8 writes as two bytes, become question marks.
 class TerminalFilter {
  public:
   char operator()(char byte) {
@@ -54,6 +51,10 @@ class TerminalFilter {
  private:
   unsigned char before_ = 0;
 };
+
+/// printf into a string, for short texts only.
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);
+
 /// A whole text.
 std::string printable(std::string text);
 

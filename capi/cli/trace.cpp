@@ -3,6 +3,7 @@
 // rrfp trace: what a timeline comes to, and pictures of it.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -52,6 +53,40 @@ Json mean_of(const Json& ranks) {
   return mean;
 }
 
+/// Bytes by which no terminal is harmed and no line gets too long; whole characters.
+std::string shown(const std::string& name) {
+  constexpr size_t kShownMax = 40;
+  std::string text;
+  TerminalFilter filter;
+  for (const char byte : name) {
+    const char harmless = byte == '\n' || byte == '\t' ? '?' : filter(byte);
+    // A control character of two bytes is one mark, so that the text stays UTF-8.
+    const bool second = harmless != byte && (byte & 0x80) != 0;
+    if (second) text.pop_back();
+    text += harmless;
+  }
+  if (text.size() <= kShownMax) return text;
+  size_t end = kShownMax - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end) + "...";
+}
+
+std::string branch_table(const Json& branches) {
+  constexpr size_t kNameWidth = 40;
+  std::string text = "\n" + format("%-40s%15s%10s%10s\n", "branch", "computing, ms", "%", "tasks");
+  for (const Json& branch : branches) {
+    const std::string name = shown(branch.at("name").get<std::string>());
+    const auto characters = static_cast<size_t>(std::count_if(name.begin(), name.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+    }));
+    text += name + std::string(kNameWidth - characters, ' ') +
+            format("%15.3f%10.1f%10lld\n", branch.at("computing_ms").get<double>(),
+                   100 * branch.at("share").get<double>(),
+                   static_cast<long long>(branch.at("tasks").get<int64_t>()));
+  }
+  return text;
+}
+
 std::string table(const Json& summary) {
   const double makespan_ms = summary.at("makespan_ms").get<double>();
   const Json& ranks = summary.at("ranks");
@@ -69,6 +104,7 @@ std::string table(const Json& summary) {
   };
   rows("ms", 1, 3);
   rows("%", percent, 1);
+  if (summary.contains("branches")) text += branch_table(summary.at("branches"));
   return text;
 }
 

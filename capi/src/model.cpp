@@ -278,6 +278,7 @@ rrfp_status rrfp_model_get_info(const rrfp_model* model, rrfp_model_info* out, r
     info.values = static_cast<int32_t>(graph.values().size());
     info.parameters = static_cast<int32_t>(graph.parameters().size());
     info.blocks = static_cast<int32_t>(graph.blocks().size());
+    info.losses = static_cast<int32_t>(graph.losses().size());
     for (const model::Parameter& parameter : graph.parameters()) {
       info.parameter_elements += parameter.shape.elements();
       if (!parameter.frozen) info.trainable_elements += parameter.shape.elements();

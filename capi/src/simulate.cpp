@@ -145,6 +145,13 @@ nlohmann::ordered_json to_json(const trace::RankTotals& rank) {
           {"tasks", rank.tasks}};
 }
 
+nlohmann::ordered_json to_json(const trace::BranchTotals& branch) {
+  return {{"name", branch.name},
+          {"computing_ms", static_cast<double>(branch.computing_ns) / kNsPerMs},
+          {"share", branch.share},
+          {"tasks", branch.tasks}};
+}
+
 }  // namespace
 
 void rrfp_simulation_options_init(rrfp_simulation_options* options) {
@@ -269,10 +276,14 @@ rrfp_status rrfp_trace_summarize(const char* trace_path, char* buffer, size_t ca
     const trace::Totals totals = trace::summarize(timeline);
     nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
     for (const trace::RankTotals& rank : totals.ranks) ranks.push_back(to_json(rank));
-    const nlohmann::ordered_json summary = {
+    nlohmann::ordered_json summary = {
         {"makespan_ms", static_cast<double>(totals.makespan_ns()) / kNsPerMs},
         {"idle_share", totals.idle_share},
         {"ranks", std::move(ranks)}};
+    if (totals.branched()) {
+      nlohmann::ordered_json& branches = summary["branches"] = nlohmann::ordered_json::array();
+      for (const trace::BranchTotals& branch : totals.branches) branches.push_back(to_json(branch));
+    }
     return put_text(summary.dump(), buffer, capacity, out_size);
   });
 }

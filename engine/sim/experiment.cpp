@@ -298,6 +298,7 @@ Status Experiment::record(uint64_t seed, trace::Timeline& out) const {
       {"cap", std::to_string(options_.cap)},
       {"seed", std::to_string(seed)}};
   if (!outcome.complete) timeline.facts.emplace_back("error", outcome.error);
+  if (prepared.step != nullptr) timeline.stages = stage_names(*prepared.step, prepared.layout);
   out = std::move(timeline);
   return {};
 }

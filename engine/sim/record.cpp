@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/sim/record.h"
 
-#include "engine/sim/layout.h"
+#include <string>
 
 namespace rrfp::sim {
 
@@ -35,6 +35,19 @@ Outcome record(const Scenario& scenario, std::span<const int32_t> numbers, int64
         {direction, from, to, number(i), graph.stage(from).rank, rank, step, sent_ns, arrived_ns});
   };
   return simulate(scenario, observer);
+}
+
+std::vector<trace::StageName> stage_names(const Realization& step, const Layout& layout) {
+  std::vector<trace::StageName> names;
+  const int32_t encoder = step.encoder_stages() * layout.chunks;
+  if (!step.preset().images || encoder == 0) return names;
+  const int32_t model = step.devices() * layout.chunks;  // of which two streams have a copy each
+  for (int32_t s = 0; s < layout.stages(step); ++s) {
+    const int32_t k = s % model;
+    const std::string branch = k < encoder ? "encoder" : "language";
+    names.push_back({branch + "." + std::to_string(k < encoder ? k : k - encoder), branch});
+  }
+  return names;
 }
 
 Status draw_hint(const std::shared_ptr<const core::StepTasks>& tasks, const core::Hint& hint,

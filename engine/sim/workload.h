@@ -77,11 +77,12 @@ class Realization {
   [[nodiscard]] double device_factor(int32_t device) const {
     return device_factor_[static_cast<size_t>(device)];
   }
+  /// The first ones, if the model has images.
+  [[nodiscard]] int32_t encoder_stages() const { return devices_ / 4; }
   /// Factor of one message's transfer.
   [[nodiscard]] double hop_factor(int32_t edge, core::Direction direction, int32_t m) const;
 
  private:
-  [[nodiscard]] int32_t encoder_stages() const { return devices_ / 4; }
   [[nodiscard]] static size_t index(int32_t m) { return static_cast<size_t>(m); }
 
   Preset preset_;

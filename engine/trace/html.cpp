@@ -91,6 +91,32 @@ void append_rank(const RankSpans& rank, const RankTotals& totals, int64_t origin
   out += "]}";
 }
 
+/// Of a timeline with branches to tell apart: what stages and branches are called and took.
+void append_branches(const Timeline& timeline, const Totals& totals, std::string& out) {
+  const auto append_totals = [&out](const TaskTotals& sums) {
+    Rows row(out);
+    row.add({static_cast<int64_t>(sums.tasks)});
+    for (const int64_t ns : sums.task_ns) row.add({ns});
+  };
+  out += ",\"stages\":[";
+  for (size_t s = 0; totals.branched() && s < totals.stages.size(); ++s) {
+    out += (s == 0 ? "\n[" : ",\n[") + quoted(timeline.stages[s].name) + "," +
+           std::to_string(totals.stages[s].branch) + ",";
+    append_totals(totals.stages[s]);
+    out += "]";
+  }
+  out += "],\"branches\":[";
+  for (size_t b = 0; totals.branched() && b < totals.branches.size(); ++b) {
+    const BranchTotals& branch = totals.branches[b];
+    out += (b == 0 ? "\n[" : ",\n[") + quoted(branch.name) + "," +
+           quoted(std::string(1, letter_of(static_cast<int32_t>(b)))) + "," +
+           decimal(branch.share, 6) + ",";
+    append_totals(branch);
+    out += "]";
+  }
+  out += "]";
+}
+
 std::string data_of(const Timeline& timeline) {
   const Totals totals = summarize(timeline);
   std::string out = "{\"source\":" + quoted(timeline.source) + ",\"facts\":[";
@@ -110,7 +136,9 @@ std::string data_of(const Timeline& timeline) {
   }
   out += "],\"engine\":" + quoted(kEngineText) +
          ",\"makespan\":" + std::to_string(totals.makespan_ns()) +
-         ",\"idleShare\":" + decimal(totals.idle_share, 6) + ",\"ranks\":[";
+         ",\"idleShare\":" + decimal(totals.idle_share, 6);
+  append_branches(timeline, totals, out);
+  out += ",\"ranks\":[";
   for (size_t r = 0; r < timeline.ranks.size(); ++r) {
     if (r > 0) out += ",";
     append_rank(timeline.ranks[r], totals.ranks[r], totals.begin_ns, out);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -34,9 +35,21 @@ constexpr Look kTaskLooks[kSpanKinds] = {{"forward", "#2f6fc4", "#7ba7e0", true}
                                          {"weight gradient", "#8d6bc9", "#bda7e4", true},
                                          {"update", "#4b5563", "#4b5563", true}};
 constexpr size_t kLooks = 2 * kSpanKinds + kIdleKinds;
+// Under its tasks, a branch has a stripe. These differ in lightness first, so that four branches
+// can be told apart without colours; where there is room, a letter does it for all.
+struct Stripe {
+  const char* fill;
+  bool dark;
+};
+constexpr Stripe kStripes[] = {{"#111827", true},  {"#f5c518", false}, {"#c2185b", true},
+                               {"#5ec8e5", false}, {"#7a4a12", true},  {"#b9e07a", false}};
+constexpr size_t kStripeCount = std::size(kStripes);
+constexpr double kStripeGap = 1;
+constexpr double kLetter = 9;  // pixels of a stripe in which a letter has room
 constexpr const char* kIdleFills[kIdleKinds] = {"#e3e6ea",      "url(#memory)", "url(#credit)",
                                                 "url(#policy)", "url(#group)",  "#f3f4f6"};
-constexpr size_t kNoLook = kLooks;
+constexpr size_t kFills = kLooks + kStripeCount;
+constexpr size_t kNoLook = kFills;
 
 constexpr const char* kPatterns = R"svg(<defs>
 <pattern id="memory" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" fill="#f8dfe0"/><rect width="2.5" height="6" fill="#dd9a9e"/></pattern>
@@ -49,7 +62,8 @@ constexpr const char* kPatterns = R"svg(<defs>
 std::string fill_of(size_t look) {
   if (look < kSpanKinds) return kTaskLooks[look].fill;
   if (look < 2 * kSpanKinds) return kTaskLooks[look - kSpanKinds].lighter;
-  return kIdleFills[look - 2 * kSpanKinds];
+  if (look < kLooks) return kIdleFills[look - 2 * kSpanKinds];
+  return kStripes[look - kLooks].fill;
 }
 
 /// Without a fraction that is zero; a tenth of a pixel is fine enough.
@@ -110,23 +124,34 @@ class Drawing {
     plot_width_ = width_ - kLeft - kRight;
     scale_ = plot_width_ / std::max(1.0, static_cast<double>(totals_.makespan_ns()));
     columns_ = static_cast<size_t>(std::ceil(plot_width_)) + 1;
+    if (totals_.branched()) stripe_ = lane_ >= 36 ? kLetter + 2 : std::max(1.5, lane_ * 0.25);
   }
 
   std::string draw() {
     append_title();
     append_legend();
+    if (totals_.branched()) append_branches();
     top_ = y_ + 12;
     append_axis();
     for (size_t r = 0; r < timeline_.ranks.size(); ++r) append_lane(r);
-    for (size_t look = 0; look < kLooks; ++look) {
+    for (size_t look = 0; look < kFills; ++look) {
       if (paths_[look].empty()) continue;
       body_ += "<path fill=\"" + fill_of(look) + "\" d=\"" + paths_[look] + "\"/>\n";
     }
+    if (!letters_.empty()) body_ += "<g class=\"b\">\n" + letters_ + "</g>\n";
     if (!numbers_.empty()) body_ += "<g class=\"n\">\n" + numbers_ + "</g>\n";
     return head() + body_ + "</svg>\n";
   }
 
  private:
+  /// A part of a lane that spans are drawn into, and its narrow spans: by column and look, in
+  /// pixels of the column.
+  struct Band {
+    double y = 0;
+    double task_px = 0;  // height of tasks; idle time is as high as the lane
+    std::vector<float> covered;
+  };
+
   [[nodiscard]] double bottom() const {
     return top_ + static_cast<double>(timeline_.ranks.size()) * (lane_ + gap_);
   }
@@ -151,8 +176,11 @@ class Drawing {
            title() + ": " + summary() +
            "</title>\n<style>.m{fill:#6b7280}.e{text-anchor:end}.c{text-anchor:middle}"
            ".n{fill:#fff;text-anchor:middle;font-size:" +
-           px(std::min(12.0, lane_ - 3)) + "px}.d{fill:#10151c}</style>\n" + kPatterns +
-           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+           px(number_size()) + "px}.d{fill:#10151c}" +
+           (letters_.empty() ? std::string()
+                             : ".b{fill:#fff;text-anchor:middle;font-weight:700;font-size:" +
+                                   px(kLetter) + "px}") +
+           "</style>\n" + kPatterns + "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   }
 
   void append_text(double x, double y, const std::string& attributes, const std::string& text) {
@@ -230,6 +258,42 @@ class Drawing {
     x_ += wide + 16;
   }
 
+  /// With their shares of what was computed.
+  void append_branches() {
+    constexpr size_t kNameBytesMax = 60;
+    x_ = kMargin;
+    for (size_t b = 0; b < totals_.branches.size(); ++b) {
+      const BranchTotals& branch = totals_.branches[b];
+      const bool last = b + 1 == kBranchLetters;
+      const size_t more = totals_.branches.size() - b;
+      const std::string text = last && more > 1
+                                   ? std::to_string(more) + " more branches"
+                                   : shortened(branch.name, kNameBytesMax) + " " +
+                                         decimal(branch.share * 100, 1) + " % of computing";
+      append_swatch(static_cast<int32_t>(b), text);
+      if (last) break;
+    }
+    y_ += kLineHeight;
+  }
+
+  void append_swatch(int32_t branch, const std::string& text) {
+    const double wide = 18 + text_width(text);
+    const Stripe& stripe = stripe_of(branch);
+    make_room(wide);
+    body_ += "<rect x=\"" + px(x_) + "\" y=\"" + px(y_) +
+             "\" width=\"13\" height=\"13\" rx=\"2\" fill=\"" + stripe.fill + "\"/>";
+    append_text(x_ + 6.5, y_ + 10,
+                std::string(" class=\"c\" font-size=\"10\" font-weight=\"700\"") +
+                    (stripe.dark ? " fill=\"#fff\"" : ""),
+                std::string(1, letter_of(branch)));
+    append_text(x_ + 18, y_ + 11, "", escaped(text));
+    x_ += wide + 16;
+  }
+
+  static const Stripe& stripe_of(int32_t branch) {
+    return kStripes[static_cast<size_t>(branch) % kStripeCount];
+  }
+
   void append_axis() {
     const double whole_ms = static_cast<double>(totals_.makespan_ns()) / 1e6;
     const double end = bottom();
@@ -264,21 +328,44 @@ class Drawing {
     body_ += "<rect x=\"" + px(kLeft) + "\" y=\"" + px(y) + "\" width=\"" + px(plot_width_) +
              "\" height=\"" + px(lane_) +
              "\" fill=\"#fff\" stroke=\"#e5e7eb\" stroke-width=\".5\"/>\n";
-    const RankSpans& rank = timeline_.ranks[r];
-    covered_.assign(columns_ * kLooks, 0);
+    append_spans(timeline_.ranks[r], y);
+  }
+
+  void append_spans(const RankSpans& rank, double y) {
+    const double bar = stripe_ > 0 ? lane_ - stripe_ - kStripeGap : lane_;
+    Band band = {y, bar, std::vector<float>(columns_ * kFills)};
+    Band below = {y + lane_ - stripe_, stripe_, {}};
+    if (stripe_ > 0) below.covered.resize(columns_ * kFills);
     std::set<int32_t> stages;
     for (const TaskSpan& span : rank.tasks) stages.insert(span.stage.value);
     stages.erase(-1);
     for (const IdleSpan& span : rank.idles) {
-      place(span.begin_ns, span.end_ns, 2 * kSpanKinds + static_cast<size_t>(span.reason), y);
+      place(span.begin_ns, span.end_ns, 2 * kSpanKinds + static_cast<size_t>(span.reason), band,
+            lane_);
     }
     for (const TaskSpan& span : rank.tasks) {
       const auto chunk = std::distance(stages.begin(), stages.lower_bound(span.stage.value));
       const size_t shade = span.stage.valid() && chunk % 2 == 1 ? kSpanKinds : 0;
-      place(span.begin_ns, span.end_ns, static_cast<size_t>(span.kind) + shade, y);
-      append_number(span, shade == 0 && kTaskLooks[static_cast<size_t>(span.kind)].dark, y);
+      place(span.begin_ns, span.end_ns, static_cast<size_t>(span.kind) + shade, band,
+            totals_.branch_of(span.stage) == kNoBranch ? lane_ : bar);
+      append_number(span, shade == 0 && kTaskLooks[static_cast<size_t>(span.kind)].dark, band);
+      if (stripe_ > 0) append_stripe(span, below);
     }
-    append_columns(y);
+    append_columns(band);
+    if (stripe_ > 0) append_columns(below);
+  }
+
+  void append_stripe(const TaskSpan& span, Band& band) {
+    const int32_t branch = totals_.branch_of(span.stage);
+    if (branch == kNoBranch) return;
+    place(span.begin_ns, span.end_ns, kLooks + static_cast<size_t>(branch) % kStripeCount, band,
+          stripe_);
+    const double begin = x_of(span.begin_ns);
+    const double end = x_of(span.end_ns);
+    if (stripe_ < kLetter || end - begin < kLetter + 2) return;
+    letters_ += (stripe_of(branch).dark ? "<text x=\"" : "<text class=\"d\" x=\"") +
+                px((begin + end) / 2) + "\" y=\"" + px(band.y + stripe_ / 2 + kLetter * 0.36) +
+                "\">" + letter_of(branch) + "</text>\n";
   }
 
   [[nodiscard]] double x_of(int64_t ns) const {
@@ -286,59 +373,63 @@ class Drawing {
   }
 
   /// Draws it, or if it is too narrow, keeps how much of which columns it covers.
-  void place(int64_t begin_ns, int64_t end_ns, size_t look, double y) {
+  void place(int64_t begin_ns, int64_t end_ns, size_t look, Band& band, double height) {
     const double begin = x_of(begin_ns);
     const double end = x_of(end_ns);
     if (end - begin >= kNarrow) {
       // A thin gap tells two spans of the same colour apart.
-      const bool task = look < 2 * kSpanKinds;
-      append_rect(begin, end - (task && end - begin > 4 ? 0.6 : 0), look, y);
+      append_rect(begin, end - (is_task(look) && end - begin > 4 ? 0.6 : 0), look, band.y, height);
       return;
     }
     const auto first = static_cast<size_t>(std::max(0.0, begin - kLeft));
     for (size_t c = first; c < columns_ && kLeft + static_cast<double>(c) < end; ++c) {
       const double left = kLeft + static_cast<double>(c);
       const double part = std::min(end, left + 1) - std::max(begin, left);
-      covered_[c * kLooks + look] += static_cast<float>(std::max(0.0, part));
+      band.covered[c * kFills + look] += static_cast<float>(std::max(0.0, part));
     }
   }
 
-  void append_rect(double begin, double end, size_t look, double y) {
+  static bool is_task(size_t look) { return look < 2 * kSpanKinds || look >= kLooks; }
+
+  void append_rect(double begin, double end, size_t look, double y, double height) {
     const std::string wide = px(end - begin);
     paths_[look] +=
-        "M" + px(begin) + " " + px(y) + "h" + wide + "v" + px(lane_) + "h-" + wide + "z";
+        "M" + px(begin) + " " + px(y) + "h" + wide + "v" + px(height) + "h-" + wide + "z";
   }
 
   /// The narrow ones: of each column what covers most of it, equal neighbours together.
-  void append_columns(double y) {
+  void append_columns(const Band& band) {
     size_t begin = 0;
     size_t current = kNoLook;
     for (size_t c = 0; c <= columns_; ++c) {
       size_t look = kNoLook;
       if (c < columns_) {
-        const float* const parts = &covered_[c * kLooks];
-        const float* const most = std::max_element(parts, parts + kLooks);
+        const float* const parts = &band.covered[c * kFills];
+        const float* const most = std::max_element(parts, parts + kFills);
         float sum = 0;
-        for (size_t k = 0; k < kLooks; ++k) sum += parts[k];
+        for (size_t k = 0; k < kFills; ++k) sum += parts[k];
         if (sum >= 0.5F) look = static_cast<size_t>(most - parts);
       }
       if (look == current) continue;
       if (current != kNoLook) {
-        append_rect(kLeft + static_cast<double>(begin), kLeft + static_cast<double>(c), current, y);
+        append_rect(kLeft + static_cast<double>(begin), kLeft + static_cast<double>(c), current,
+                    band.y, is_task(current) ? band.task_px : lane_);
       }
       begin = c;
       current = look;
     }
   }
 
-  void append_number(const TaskSpan& span, bool white, double y) {
-    if (!span.microbatch.valid() || lane_ < 11) return;
+  [[nodiscard]] double number_size() const { return std::clamp(lane_ - stripe_ - 3, 1.0, 12.0); }
+
+  void append_number(const TaskSpan& span, bool white, const Band& band) {
+    if (!span.microbatch.valid() || band.task_px < 11) return;
     const std::string text = std::to_string(span.microbatch.value);
     const double begin = x_of(span.begin_ns);
     const double end = x_of(span.end_ns);
     if (end - begin < 5 + 7 * static_cast<double>(text.size())) return;
     numbers_ += (white ? "<text x=\"" : "<text class=\"d\" x=\"") + px((begin + end) / 2) +
-                "\" y=\"" + px(y + lane_ / 2 + std::min(12.0, lane_ - 3) * 0.36) + "\">" + text +
+                "\" y=\"" + px(band.y + band.task_px / 2 + number_size() * 0.36) + "\">" + text +
                 "</text>\n";
   }
 
@@ -352,9 +443,10 @@ class Drawing {
   size_t columns_ = 0;
   double x_ = 0;  // where the next text goes
   double y_ = 0;
-  double top_ = 0;              // of the first lane
-  std::vector<float> covered_;  // of one lane: by column and look, in pixels
-  std::array<std::string, kLooks> paths_;
+  double top_ = 0;     // of the first lane
+  double stripe_ = 0;  // height; 0 where there are no branches to tell apart
+  std::array<std::string, kFills> paths_;
+  std::string letters_;
   std::string numbers_;
   std::string body_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 namespace rrfp::trace {
 
@@ -16,6 +17,26 @@ void widen(const Spans& spans, int64_t& begin_ns, int64_t& end_ns) {
   }
 }
 
+/// Finds which stages are of which branch.
+void name_branches(const Timeline& timeline, Totals& totals) {
+  std::map<std::string, int32_t> numbers;
+  totals.stages.resize(timeline.stages.size());
+  for (size_t s = 0; s < timeline.stages.size(); ++s) {
+    const std::string& name = timeline.stages[s].branch;
+    if (name.empty()) continue;
+    const auto [at, added] = numbers.emplace(name, static_cast<int32_t>(totals.branches.size()));
+    if (added) totals.branches.emplace_back().name = name;
+    totals.stages[s].branch = at->second;
+  }
+}
+
+void add_to_stage(const TaskSpan& span, Totals& totals) {
+  if (!span.stage.valid() || span.stage.index() >= totals.stages.size()) return;
+  StageTotals& stage = totals.stages[span.stage.index()];
+  stage.add(span);
+  if (stage.branch != kNoBranch) totals.branches[static_cast<size_t>(stage.branch)].add(span);
+}
+
 }  // namespace
 
 Totals summarize(const Timeline& timeline) {
@@ -27,14 +48,14 @@ Totals summarize(const Timeline& timeline) {
     widen(rank.idles, totals.begin_ns, totals.end_ns);
   }
   if (totals.begin_ns > totals.end_ns) totals.begin_ns = totals.end_ns = 0;
+  name_branches(timeline, totals);
   double computing_ns = 0;
   for (const RankSpans& rank : timeline.ranks) {
     RankTotals sums;
-    sums.tasks = rank.tasks.size();
     int64_t rest_ns = totals.makespan_ns();
     for (const TaskSpan& span : rank.tasks) {
-      sums.task_ns[static_cast<size_t>(span.kind)] += span.end_ns - span.begin_ns;
-      sums.computing_ns += span.end_ns - span.begin_ns;
+      sums.add(span);
+      add_to_stage(span, totals);
     }
     for (const IdleSpan& span : rank.idles) {
       sums.idle_ns[static_cast<size_t>(span.reason)] += span.end_ns - span.begin_ns;
@@ -48,6 +69,9 @@ Totals summarize(const Timeline& timeline) {
   const double available_ns =
       static_cast<double>(totals.makespan_ns()) * static_cast<double>(timeline.ranks.size());
   if (available_ns > 0) totals.idle_share = std::max(0.0, 1 - computing_ns / available_ns);
+  for (BranchTotals& branch : totals.branches) {
+    if (computing_ns > 0) branch.share = static_cast<double>(branch.computing_ns) / computing_ns;
+  }
   return totals;
 }
 
@@ -84,6 +108,10 @@ const char* text_of(IdleKind kind) {
     case IdleKind::kComplete: return "part of the step done";
   }
   return "";
+}
+
+char letter_of(int32_t branch) {
+  return branch < kBranchLetters ? static_cast<char>('A' + branch) : '+';
 }
 
 std::string task_name(const TaskSpan& span) {

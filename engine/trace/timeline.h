@@ -149,33 +149,71 @@ class RankTimeline {
   size_t current_ = 0;
 };
 
+/// What a stage is in the words of its model.
+struct StageName {
+  std::string name;    // such as "layers.0 .. layers.3"
+  std::string branch;  // of a model with branches, or its only one; empty: of none
+
+  friend bool operator==(const StageName&, const StageName&) = default;
+};
+
 /// What is written, read and drawn.
 struct Timeline {
   std::string title;                                       // what ran
   std::string source;                                      // "run" or "simulation"
   std::vector<std::pair<std::string, std::string>> facts;  // name and value, such as a hint's
+  std::vector<StageName> stages;  // by number, or none; a stage past the end has no name
   std::vector<RankSpans> ranks;
 
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-/// How the time of one rank went, from the first begin to the last end of all ranks.
-struct RankTotals {
+/// What some of the tasks took.
+struct TaskTotals {
   std::array<int64_t, kSpanKinds> task_ns{};
-  std::array<int64_t, kIdleKinds> idle_ns{};
   int64_t computing_ns = 0;  // the sum of task_ns
-  int64_t engine_ns = 0;     // the rest
   size_t tasks = 0;
+
+  void add(const TaskSpan& span) {
+    task_ns[static_cast<size_t>(span.kind)] += span.end_ns - span.begin_ns;
+    computing_ns += span.end_ns - span.begin_ns;
+    ++tasks;
+  }
+};
+
+/// How the time of one rank went, from the first begin to the last end of all ranks.
+struct RankTotals : TaskTotals {
+  std::array<int64_t, kIdleKinds> idle_ns{};
+  int64_t engine_ns = 0;  // the rest
+};
+
+constexpr int32_t kNoBranch = -1;
+
+struct StageTotals : TaskTotals {
+  int32_t branch = kNoBranch;  // an index
+};
+
+struct BranchTotals : TaskTotals {
+  std::string name;
+  double share = 0;  // of what all ranks computed, updates too; 0 if that is nothing
 };
 
 struct Totals {
   std::vector<RankTotals> ranks;
+  std::vector<StageTotals> stages;     // those with names
+  std::vector<BranchTotals> branches;  // by the first stage of each
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
   /// Of the time of all ranks, what was not spent in tasks; 0 if there is no time at all.
   double idle_share = 0;
 
   [[nodiscard]] int64_t makespan_ns() const { return end_ns - begin_ns; }
+  /// Whether there are branches to tell apart.
+  [[nodiscard]] bool branched() const { return branches.size() > 1; }
+  [[nodiscard]] int32_t branch_of(core::StageId stage) const {
+    return stage.valid() && stage.index() < stages.size() ? stages[stage.index()].branch
+                                                          : kNoBranch;
+  }
 };
 
 [[nodiscard]] Totals summarize(const Timeline& timeline);
@@ -187,6 +225,9 @@ struct Totals {
 /// Words for people: "nothing ready", "held by memory".
 [[nodiscard]] const char* text_of(IdleKind kind);
 constexpr const char* kEngineText = "engine overhead";
+/// A short sign for a branch where its name does not fit: "A" to "Z" for the first ones, then "+".
+constexpr int32_t kBranchLetters = 26;
+[[nodiscard]] char letter_of(int32_t branch);
 /// "3F4": stage 3, forward, microbatch 4; or "update".
 [[nodiscard]] std::string task_name(const TaskSpan& span);
 

@@ -29,7 +29,10 @@ std::string in_us(int64_t ns) {
 
 class Writer {
  public:
-  explicit Writer(const Timeline& timeline) : timeline_(timeline) { find_origin(); }
+  explicit Writer(const Timeline& timeline) : timeline_(timeline) {
+    find_origin();
+    quote_branches();
+  }
 
   std::string write() {
     append_head();
@@ -71,6 +74,16 @@ class Writer {
     if (origin_ns_ == kNone) origin_ns_ = 0;
   }
 
+  /// Only where there are several.
+  void quote_branches() {
+    const std::vector<StageName>& stages = timeline_.stages;
+    const auto other = [&](const StageName& s) { return s.branch != stages.front().branch; };
+    if (std::none_of(stages.begin(), stages.end(), other)) return;
+    for (const StageName& stage : stages) {
+      branches_.push_back(stage.branch.empty() ? std::string() : quoted(stage.branch));
+    }
+  }
+
   void append_head() {
     out_ = R"({"displayTimeUnit":"ms","otherData":{"format":"rrfp-trace","version":1,"title":)" +
            quoted(timeline_.title) + ",\"source\":" + quoted(timeline_.source) +
@@ -80,9 +93,20 @@ class Writer {
       out_ += separator + ("[" + quoted(name)) + "," + quoted(value) + "]";
       separator = ",";
     }
-    out_ += "]},\"traceEvents\":[\n";
+    out_ += "]";
+    if (!timeline_.stages.empty()) append_stages();
+    out_ += "},\"traceEvents\":[\n";
     const std::string process = timeline_.title.empty() ? "rrfp" : "rrfp: " + timeline_.title;
     out_ += R"({"ph":"M","pid":0,"name":"process_name","args":{"name":)" + quoted(process) + "}}";
+  }
+
+  void append_stages() {
+    const char* separator = ",\"stages\":[";
+    for (const StageName& stage : timeline_.stages) {
+      out_ += separator + ("[" + quoted(stage.name)) + "," + quoted(stage.branch) + "]";
+      separator = ",";
+    }
+    out_ += "]";
   }
 
   void append_rank(size_t r) {
@@ -106,6 +130,10 @@ class Writer {
     append_complete(tid, task_name(span), name_of(span.kind), span.begin_ns, span.end_ns);
     out_ += ",\"args\":{\"step\":" + std::to_string(span.step);
     if (span.stage.valid()) out_ += ",\"stage\":" + std::to_string(span.stage.value);
+    if (span.stage.valid() && span.stage.index() < branches_.size() &&
+        !branches_[span.stage.index()].empty()) {
+      out_ += ",\"branch\":" + branches_[span.stage.index()];
+    }
     if (span.microbatch.valid()) out_ += ",\"microbatch\":" + std::to_string(span.microbatch.value);
     if (span.ready_ns != kUnknownTime) out_ += ",\"ready_us\":" + in_us(span.ready_ns - origin_ns_);
     out_ += "}}";
@@ -178,6 +206,7 @@ class Writer {
   int64_t origin_ns_ = 0;
   std::map<TaskKey, Interval> tasks_;
   int64_t flows_ = 0;
+  std::vector<std::string> branches_;  // by stage, quoted
   std::string out_;
 };
 

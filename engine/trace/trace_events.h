@@ -5,18 +5,21 @@
 //
 //   {"displayTimeUnit": "ms",
 //    "otherData": {"format": "rrfp-trace", "version": 1, "title": ..., "source": "run",
-//                  "ranks": 4, "facts": [["hint", "1f1b"], ...]},
+//                  "ranks": 4, "facts": [["hint", "1f1b"], ...],
+//                  "stages": [[name, branch], ...]},
 //    "traceEvents": [ one event a line ]}
 //
 //   a task     ph X, cat "forward", "backward", "input gradient", "weight gradient" or "update",
-//              tid the rank, ts and dur, args {step, stage, microbatch, ready_us}
+//              tid the rank, ts and dur, args {step, stage, microbatch, ready_us};
+//              if there are several branches also branch, for viewers: readers know it by the stage
 //   idle time  ph X, cat "idle", the same tid, args {step, reason}
 //   a message  a flow, ph s and f, cat "message": an arrow from the task that made it to the task
 //              that took it. The viewers drop arrows that do not begin and end within a task, so
 //              the true times stand in the args of ph s, with ranks, stages, microbatch and step.
 //
 // Times are microseconds with three decimals, from the first time of the timeline on, so that no
-// nanosecond is lost. Readers ignore events and fields that they do not know.
+// nanosecond is lost. The names of stages may be missing. Readers ignore events and fields that
+// they do not know.
 #pragma once
 
 #include <string>
@@ -33,6 +36,8 @@ constexpr size_t kTraceEventsMax = 8'000'000;
 constexpr int64_t kTraceRanksMax = 65'536;
 constexpr size_t kTraceFactsMax = 1000;
 constexpr size_t kTraceTextBytesMax = size_t{1} << 20;  // of the title, of a fact
+constexpr size_t kTraceStagesMax = size_t{1} << 20;
+constexpr size_t kTraceNameBytesMax = 4096;  // of a stage, of a branch
 // 26 days; beyond, a double of microseconds would lose nanoseconds.
 constexpr int64_t kTraceTimeMaxNs = int64_t{1} << 51;
 // 36 years of all ranks together, so that no sum of durations overflows.

@@ -169,22 +169,36 @@ class Reader {
                    ", but there are events of rank " + std::to_string(timeline_.ranks.size() - 1)};
     }
     timeline_.ranks.resize(ranks);
-    const Json* const facts = fields.find("facts");
-    if (facts == nullptr) return;
-    if (!facts->is_array() || facts->size() > kTraceFactsMax) {
-      fields.complain("facts", facts, "at most " + std::to_string(kTraceFactsMax) + " pairs");
-    }
-    for (const Json& fact : *facts) read_fact(fact);
+    read_pairs(fields, "facts", kTraceFactsMax, kTraceTextBytesMax,
+               [&](std::string name, std::string value) {
+                 timeline_.facts.emplace_back(std::move(name), std::move(value));
+               });
+    read_pairs(fields, "stages", kTraceStagesMax, kTraceNameBytesMax,
+               [&](std::string name, std::string branch) {
+                 timeline_.stages.push_back({std::move(name), std::move(branch)});
+               });
   }
 
-  void read_fact(const Json& fact) {
-    const auto fits = [](const Json& part) {
-      return part.is_string() && part.get_ref<const std::string&>().size() <= kTraceTextBytesMax;
-    };
-    if (!fact.is_array() || fact.size() != 2 || !fits(fact[0]) || !fits(fact[1])) {
-      throw Damage{"otherData.facts has " + shown_value(fact) + ", expected pairs of texts"};
+  /// A list of pairs of texts, which may be absent.
+  template <class Add>
+  static void read_pairs(const Fields& fields, const char* name, size_t pairs_max,
+                         size_t text_bytes_max, Add add) {
+    const Json* const pairs = fields.find(name);
+    if (pairs == nullptr) return;
+    if (!pairs->is_array() || pairs->size() > pairs_max) {
+      fields.complain(name, pairs, "at most " + std::to_string(pairs_max) + " pairs");
     }
-    timeline_.facts.emplace_back(fact[0].get<std::string>(), fact[1].get<std::string>());
+    const auto fits = [text_bytes_max](const Json& part) {
+      return part.is_string() && part.get_ref<const std::string&>().size() <= text_bytes_max;
+    };
+    for (const Json& pair : *pairs) {
+      if (!pair.is_array() || pair.size() != 2 || !fits(pair[0]) || !fits(pair[1])) {
+        throw Damage{std::string("otherData.") + name + " has " + shown_value(pair) +
+                     ", expected pairs of texts of at most " + std::to_string(text_bytes_max) +
+                     " bytes"};
+      }
+      add(pair[0].get<std::string>(), pair[1].get<std::string>());
+    }
   }
 
   void take(const Json& event) {

@@ -12,6 +12,7 @@
 #include "engine/sim/workload.h"
 #include "engine/trace/trace_events.h"
 #include "engine/train/atomic_folder.h"
+#include "engine/train/name_stages.h"
 #include "engine/train/propose_layout.h"
 #include "engine/train/sha256.h"
 
@@ -521,6 +522,7 @@ Status Trainer::write_trace(const std::string& path) const {
   if (Status s = pipeline_->timeline(timeline); !s.ok()) return s;
   timeline.title = "training";
   timeline.facts.emplace_back("hint", hint_name());
+  timeline.stages = name_stages(setting_.graph, setting_.cut);
   return replace_file(path, trace::to_trace_events(timeline));
 }
 

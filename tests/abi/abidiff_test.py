@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the C interface with that of the last release, as abidiff sees it.
 
-    abidiff_test.py COMPILER            compares; exit status 1 if a program may break
-    abidiff_test.py --update COMPILER   a release: writes the interface down
+    abidiff_test.py COMPILER...            compares; exit status 1 if a program may break
+    abidiff_test.py --update COMPILER...   a release: writes the interface down
 
 What is compared is a library that has every function of the headers with an empty body: exports_test.py
 sees to it that the true library exports the same, and the engine's own types, which no program
@@ -34,7 +34,7 @@ def compile_surface(compiler, include, folder, text):
     """The library, with the debug information that abidiff reads."""
     source, library = folder / "surface.c", folder / "librrfp.so"
     source.write_text(text, encoding="utf-8")
-    subprocess.run([compiler, "-std=c99", "-g", "-shared", "-fPIC", "-w", f"-I{include}",
+    subprocess.run([*compiler, "-std=c99", "-g", "-shared", "-fPIC", "-w", f"-I{include}",
                     f"-ffile-prefix-map={folder}=.", source, "-o", library], check=True)
     return library
 
@@ -62,14 +62,14 @@ def changed(text, include, folder):
 
 def main():
     """Compares, and makes sure that a change would be seen."""
-    arguments = [a for a in sys.argv[1:] if a != "--update"]
-    if len(arguments) != 1:
+    compiler = [a for a in sys.argv[1:] if a != "--update"]  # such as `ccache cc`
+    if not compiler:
         sys.exit(__doc__)
     include = public_header.INCLUDE.parent
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         text = surface(public_header.read())
-        library = compile_surface(arguments[0], include, folder, text)
+        library = compile_surface(compiler, include, folder, text)
         if "--update" in sys.argv:
             subprocess.run(["abidw", "--no-corpus-path", "--no-comp-dir-path", "--no-show-locs",
                             "--out-file", BASELINE, library], check=True)
@@ -77,7 +77,7 @@ def main():
         if said := differs(library):
             sys.exit(f"programs of the last release may break:\n{said}")
         other, text = changed(text, include, folder)
-        if not differs(compile_surface(arguments[0], other, folder, text)):
+        if not differs(compile_surface(compiler, other, folder, text)):
             sys.exit("a struct that has changed is not noticed")
 
 

@@ -2,8 +2,8 @@
 //
 // The public headers in strict C++20, with all their constants expanded and all their structs used,
 // and with the warnings on that their users may have on.
-#include <rrfp/rrfp.h>
 #include <rrfp/multimodal.h>
+#include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
 

@@ -2,8 +2,8 @@
  *
  * Prints sizes, offsets and values of all that the public headers name, a line each.
  */
-#include <rrfp/rrfp.h>
 #include <rrfp/multimodal.h>
+#include <rrfp/rrfp.h>
 #include <rrfp/simulate.h>
 #include <rrfp/train.h>
 #include <stdio.h>

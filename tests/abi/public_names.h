@@ -43,7 +43,9 @@
   INTEGER(rrfp_lower_flags) \
   INTEGER(rrfp_simulation_flags) \
   INTEGER(rrfp_readiness) \
-  INTEGER(rrfp_picture)
+  INTEGER(rrfp_picture) \
+  INTEGER(rrfp_vision_flags) \
+  INTEGER(rrfp_grouping)
 
 #define RRFP_PUBLIC_STRUCTS(STRUCT, FIELD) \
   STRUCT(rrfp_error) \
@@ -158,7 +160,9 @@
   FIELD(rrfp_operation, base) \
   FIELD(rrfp_operation, shape) \
   FIELD(rrfp_operation, ndim) \
-  FIELD(rrfp_operation, reserved) \
+  FIELD(rrfp_operation, kernel) \
+  FIELD(rrfp_operation, stride) \
+  FIELD(rrfp_operation, padding) \
   STRUCT(rrfp_gpt_options) \
   FIELD(rrfp_gpt_options, struct_size) \
   FIELD(rrfp_gpt_options, flags) \
@@ -177,7 +181,7 @@
   FIELD(rrfp_model_info, values) \
   FIELD(rrfp_model_info, parameters) \
   FIELD(rrfp_model_info, blocks) \
-  FIELD(rrfp_model_info, reserved) \
+  FIELD(rrfp_model_info, losses) \
   FIELD(rrfp_model_info, parameter_elements) \
   FIELD(rrfp_model_info, trainable_elements) \
   STRUCT(rrfp_trainer_options) \
@@ -216,6 +220,7 @@
   FIELD(rrfp_trainer_options, delay_us_max) \
   FIELD(rrfp_trainer_options, log) \
   FIELD(rrfp_trainer_options, log_user_data) \
+  FIELD(rrfp_trainer_options, stage_ranks) \
   STRUCT(rrfp_batch) \
   FIELD(rrfp_batch, struct_size) \
   FIELD(rrfp_batch, flags) \
@@ -252,6 +257,14 @@
   FIELD(rrfp_trainer_info, steps) \
   FIELD(rrfp_trainer_info, updates) \
   FIELD(rrfp_trainer_info, seed) \
+  STRUCT(rrfp_stage_report) \
+  FIELD(rrfp_stage_report, struct_size) \
+  FIELD(rrfp_stage_report, rank) \
+  FIELD(rrfp_stage_report, first_block) \
+  FIELD(rrfp_stage_report, last_block) \
+  FIELD(rrfp_stage_report, branch) \
+  FIELD(rrfp_stage_report, microbatches) \
+  FIELD(rrfp_stage_report, busy_ns) \
   STRUCT(rrfp_save_options) \
   FIELD(rrfp_save_options, struct_size) \
   FIELD(rrfp_save_options, keep) \
@@ -281,6 +294,35 @@
   FIELD(rrfp_sampling, temperature) \
   FIELD(rrfp_sampling, top_p) \
   FIELD(rrfp_sampling, seed) \
+  STRUCT(rrfp_vision_options) \
+  FIELD(rrfp_vision_options, struct_size) \
+  FIELD(rrfp_vision_options, flags) \
+  FIELD(rrfp_vision_options, image_size) \
+  FIELD(rrfp_vision_options, patch) \
+  FIELD(rrfp_vision_options, layers) \
+  FIELD(rrfp_vision_options, dim) \
+  FIELD(rrfp_vision_options, heads) \
+  FIELD(rrfp_vision_options, hidden) \
+  STRUCT(rrfp_samples_options) \
+  FIELD(rrfp_samples_options, struct_size) \
+  FIELD(rrfp_samples_options, grouping) \
+  FIELD(rrfp_samples_options, path) \
+  FIELD(rrfp_samples_options, image_size) \
+  FIELD(rrfp_samples_options, image_tokens) \
+  FIELD(rrfp_samples_options, context) \
+  FIELD(rrfp_samples_options, ahead) \
+  FIELD(rrfp_samples_options, validation_share) \
+  FIELD(rrfp_samples_options, image_cost) \
+  FIELD(rrfp_samples_options, seed) \
+  FIELD(rrfp_samples_options, pixels_max) \
+  STRUCT(rrfp_samples_info) \
+  FIELD(rrfp_samples_info, struct_size) \
+  FIELD(rrfp_samples_info, reserved) \
+  FIELD(rrfp_samples_info, train_samples) \
+  FIELD(rrfp_samples_info, validation_samples) \
+  FIELD(rrfp_samples_info, images) \
+  FIELD(rrfp_samples_info, images_max) \
+  FIELD(rrfp_samples_info, tokens) \
   STRUCT(rrfp_simulation_options) \
   FIELD(rrfp_simulation_options, struct_size) \
   FIELD(rrfp_simulation_options, flags) \
@@ -435,6 +477,8 @@
   CONSTANT(RRFP_OP_MEAN) \
   CONSTANT(RRFP_OP_CROSS_ENTROPY) \
   CONSTANT(RRFP_OP_SQUARED_ERROR) \
+  CONSTANT(RRFP_OP_PATCHES) \
+  CONSTANT(RRFP_OP_MERGE_ROWS) \
   CONSTANT(RRFP_OP_INPUTS_MAX) \
   CONSTANT(RRFP_OP_CAUSAL) \
   CONSTANT(RRFP_GPT_TIED) \
@@ -475,7 +519,15 @@
   CONSTANT(RRFP_READINESS_ALL) \
   CONSTANT(RRFP_READINESS_LEADER) \
   CONSTANT(RRFP_PICTURE_HTML) \
-  CONSTANT(RRFP_PICTURE_SVG)
+  CONSTANT(RRFP_PICTURE_SVG) \
+  CONSTANT(RRFP_VISION_FROZEN) \
+  CONSTANT(RRFP_VISION_CONV_STEM) \
+  CONSTANT(RRFP_TOKEN_IMAGE) \
+  CONSTANT(RRFP_TOKEN_END) \
+  CONSTANT(RRFP_SAMPLES_VOCABULARY) \
+  CONSTANT(RRFP_SAMPLES_INPUTS) \
+  CONSTANT(RRFP_GROUPING_COUNT) \
+  CONSTANT(RRFP_GROUPING_COST)
 
 /* clang-format on */
 

@@ -167,7 +167,7 @@ def check_examples(tree, command, environment):
     losses = [float(line.rsplit(None, 1)[1]) for line in output.splitlines() if "loss" in line]
     expect(losses[-1] < 0.8 * losses[0], f"02_train_gpt does not learn: {output}")
     for name, argument in (("03_custom_hint", ROOT / "examples/03_custom_hint/hint.csv"),
-                           ("05_simulation", "language")):
+                           ("05_simulation", "language"), ("07_vision_language", 100)):
         output = tree.run(*command(name), argument, **environment)
         expect(output == in_c(name, argument), f"{name} does not print what C does: {output}")
     output = tree.run(*command("04_own_stage_code"), 300, **environment)

@@ -72,6 +72,48 @@ class TraceTest(support.CliTest):
             for row in rows[1:]:
                 self.assertAlmostEqual(sum(map(float, row[1:])), whole, delta=delta)
 
+    def test_branches(self):
+        self.simulate("--preset", "multimodal")
+        summary = self.check_sums(4)
+        computing = sum(rank["computing_ms"] for rank in summary["ranks"])
+        self.assertEqual([branch["name"] for branch in summary["branches"]],
+                         ["encoder", "language"])
+        self.assertAlmostEqual(sum(b["share"] for b in summary["branches"]), 1)
+        for branch in summary["branches"]:
+            self.assertAlmostEqual(branch["computing_ms"] / computing, branch["share"], places=6)
+        self.assertEqual(sum(b["tasks"] for b in summary["branches"]),
+                         sum(rank["tasks"] for rank in summary["ranks"]))
+        text = self.ok("trace", self.trace).stdout.decode()
+        rows = text.split("\n\n")[3].splitlines()
+        self.assertRegex(rows[0], r"^branch +computing, ms +% +tasks$")
+        for row, branch in zip(rows[1:], summary["branches"], strict=True):
+            name, milliseconds, share, tasks = row.split()
+            self.assertEqual((name, int(tasks)), (branch["name"], branch["tasks"]))
+            self.assertAlmostEqual(float(milliseconds), branch["computing_ms"], places=3)
+            self.assertAlmostEqual(float(share), 100 * branch["share"], delta=0.06)
+            self.assertLessEqual(len(row), 85)
+
+    def test_a_model_without_branches(self):
+        self.simulate("--preset", "language")
+        self.assertNotIn("branches", self.check_sums(4))
+        self.assertEqual(len(self.ok("trace", self.trace).stdout.split(b"\n\n")), 3)
+
+    def test_hostile_branches(self):
+        self.simulate("--preset", "multimodal")
+        trace = json.loads(self.trace.read_text(encoding="utf-8"))
+        for stage in trace["otherData"]["stages"]:
+            stage[1] += "\x1b[2J\n\t\u009b<script>" + 30 * "\u00e4"
+        self.trace.write_text(json.dumps(trace), encoding="utf-8")
+        rows = self.ok("trace", self.trace).stdout.decode().split("\n\n")[3].splitlines()
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            self.assertTrue(row.isprintable(), row)
+            self.assertEqual(len(row), len(rows[0]))
+        svg, page = self.dir / "picture.svg", self.dir / "page.html"
+        self.ok("trace", self.trace, "--svg", svg, "--html", page)
+        xml.etree.ElementTree.parse(svg)
+        self.assertEqual(page.read_text(encoding="utf-8").count("<script>"), 1)
+
     def test_pictures(self):
         self.simulate("--preset", "language")
         svg = self.dir / "picture.svg"

@@ -61,6 +61,8 @@ std::string random_piece(Splitmix& random) {
                                           "\"reason\":\"credit\"",
                                           "\"traceEvents\":",
                                           "\"otherData\":{}",
+                                          "\"stages\":[]",
+                                          "[\"a\",\"b\"]",
                                           "{},",
                                           "\xff",
                                           "\xc3",
@@ -117,8 +119,8 @@ bool check(const std::string& text) {
 }
 
 TEST(TraceFuzz, MutatedFiles) {
-  const std::string good =
-      to_trace_events(test::sample_timeline({.ranks = 2, .microbatches = 2, .steps = 1}));
+  const std::string good = to_trace_events(
+      test::sample_timeline({.ranks = 2, .microbatches = 2, .steps = 1, .branches = 2}));
   int read = 0;
   for_each_seed([&](uint64_t seed) {
     Splitmix random(seed);

@@ -13,7 +13,7 @@ API = ("rrfp/",)
 # The sources of an extension module, which are generated and compiled in a folder of their own.
 BESIDE = ("callbacks.h", "dlpack.h", "handle.h", "step.h", "task_io.h", "tensor.h")
 RULES = {
-    "capi/include": ((), ("rrfp/version.h", "rrfp/rrfp.h")),
+    "capi/include": ((), ("rrfp/version.h", "rrfp/rrfp.h", "rrfp/train.h")),
     "capi/src": (("capi/", "engine/"), API),
     "capi/cli": (("capi/cli/",), API),
     "engine/core": (("engine/core/",), NO_API),

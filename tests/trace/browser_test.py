@@ -180,8 +180,21 @@ class Pages(unittest.TestCase):
         self.assertNotIn("<img", dom)
         self.assertIn("@SCRIPT@ @DATA@", dom)
 
+    def test_branches_are_told_apart(self):
+        for name, count in (("branches", 3), ("branched-chunks", 8), ("hostile", 2)):
+            with self.subTest(name):
+                dom = self.check_page(name)
+                self.assertEqual(data_of(dom).get("branches"), str(count))
+                legend = re.search(r'<div id="branch-legend"[^>]*>(.*?)</div>', dom, re.DOTALL)[1]
+                self.assertEqual(legend.count("<button"), count)
+        said = self.probed("branches")
+        self.assertRegex(said[1]["hover"], r"stage\s+0\s+blocks\s+branch0.layers.0 .. "
+                         r"branch0.layers.1\s+branch\s+A branch0.embedding")
+        for name in ("four", "chunks"):
+            self.assertNotIn("branches", data_of(self.dom(name)))
+
     def test_a_reader_can_use_it(self):
-        for name in ("four", "many", "chunks"):
+        for name in ("four", "many", "chunks", "branches"):
             with self.subTest(name):
                 self.check_use(self.probed(name), self.made[name])
 

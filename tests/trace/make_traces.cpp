@@ -48,6 +48,9 @@ void write_all(const std::filesystem::path& folder, const std::string& name,
 trace::Timeline hostile_timeline() {
   trace::Timeline timeline = sample_timeline({.ranks = 2, .microbatches = 3});
   timeline.title = "</title></script><script>document.body.dataset.broken=1</script> & \"'<!--";
+  timeline.stages = {{"</script><img src=x onerror=\"document.body.dataset.broken=3\">",
+                      "<img src=x onerror=\"document.body.dataset.broken=4\"> &lt;"},
+                     {"@STYLE@", "\xE2\x80\xA8'\"><b>\x02 \xFF"}};
   timeline.facts = {
       {"<!--<script>", "</script><img src=x onerror=\"document.body.dataset.broken=2\">"},
       {"@SCRIPT@ @DATA@", "\xE2\x80\xA8 \xFF\xFE \x01 ]]>"}};
@@ -62,6 +65,10 @@ void write_samples(const std::filesystem::path& folder) {
                              .microbatches = 16,
                              .steps = 3,
                              .split_backward = false}));
+  write_all(folder, "branches", sample_timeline({.ranks = 4, .microbatches = 12, .branches = 3}));
+  write_all(
+      folder, "branched-chunks",
+      sample_timeline({.ranks = 16, .stages_per_rank = 2, .microbatches = 64, .branches = 8}));
   write_all(folder, "many", sample_timeline({.ranks = 32, .microbatches = 96}));
   write_all(folder, "wide", sample_timeline({.ranks = 64, .microbatches = 128}));
   // More than a hundred thousand spans.

@@ -23,6 +23,7 @@ Timeline with_hostile_texts() {
   Timeline timeline = test::sample_timeline({.ranks = 2, .microbatches = 2});
   timeline.title = "</title></script><script>x</script> & \"'";
   timeline.source = "<source>";
+  timeline.stages = {{"<script>", "</script><source>"}, {"</svg>", "<!--<title>\"' \xFF"}};
   timeline.facts = {{"<!--", "]]> \xFF \x01"}, {"@SCRIPT@", "@DATA@"}};
   return timeline;
 }
@@ -53,6 +54,36 @@ TEST(Svg, HasALanePerRankAndAnyTextIsEscaped) {
   EXPECT_NE(svg.find("idle share"), std::string::npos);
   // Nothing is loaded.
   EXPECT_EQ(count(svg, "http"), count(svg, "http://www.w3.org/2000/svg"));
+}
+
+TEST(Svg, TellsBranchesApart) {
+  const test::SampleOptions options = {.ranks = 4, .microbatches = 8, .branches = 3};
+  const std::string svg = to_svg(test::sample_timeline(options));
+  for (const char* const name : {"branch0.embedding", "branch1.embedding", "branch2.embedding"}) {
+    EXPECT_EQ(count(svg, name), 1U);
+  }
+  EXPECT_EQ(count(svg, "% of computing"), 3U);
+  EXPECT_GT(count(svg, ">A</text>"), 8U);
+}
+
+TEST(Svg, HasAsManyBranchesAsFit) {
+  Timeline timeline = test::sample_timeline({.ranks = 4, .stages_per_rank = 10, .microbatches = 2});
+  for (int s = 0; s < 40; ++s) timeline.stages.push_back({"s", "branch" + std::to_string(s)});
+  for (const int32_t lane_px : {0, 4, 20, 60}) {
+    const std::string svg = to_svg(timeline, {.lane_px = lane_px});
+    EXPECT_EQ(count(svg, "% of computing"), 25U);
+    EXPECT_EQ(count(svg, "15 more branches"), 1U);
+  }
+}
+
+// Whatever the stages are called.
+TEST(Pictures, OfOneBranchAreThoseOfNone) {
+  const test::SampleOptions options = {.ranks = 4, .stages_per_rank = 2, .microbatches = 8};
+  const Timeline plain = test::sample_timeline(options);
+  Timeline named = plain;
+  named.stages = {{"a", "one"}, {"b .. c", "one"}, {"d", ""}};
+  EXPECT_EQ(to_svg(named), to_svg(plain));
+  EXPECT_EQ(to_html(named), to_html(plain));
 }
 
 TEST(Svg, OfNothing) {

@@ -199,6 +199,17 @@ class Step {
   std::vector<Rank> ranks_;
 };
 
+void name_stages(const SampleOptions& options, trace::Timeline& out) {
+  const int32_t stages = options.branches > 0 ? options.ranks * options.stages_per_rank : 0;
+  for (int32_t s = 0; s < stages; ++s) {
+    const int32_t branch = s * options.branches / stages;
+    const std::string prefix = "branch" + std::to_string(branch) + ".";
+    std::string name = prefix + "layers." + std::to_string(2 * s);
+    name += " .. " + prefix + "layers." + std::to_string(2 * s + 1);
+    out.stages.push_back({std::move(name), prefix + "embedding"});
+  }
+}
+
 }  // namespace
 
 trace::Timeline sample_timeline(const SampleOptions& options) {
@@ -210,6 +221,7 @@ trace::Timeline sample_timeline(const SampleOptions& options) {
                     {"stages", std::to_string(options.ranks * options.stages_per_rank)},
                     {"cap", "2 x ranks"},
                     {"seed", std::to_string(options.seed)}};
+  name_stages(options, timeline);
   timeline.ranks.resize(static_cast<size_t>(options.ranks));
   int64_t now_ns = 0;
   for (int64_t step = 0; step < options.steps; ++step) {

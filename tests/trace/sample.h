@@ -16,6 +16,7 @@ struct SampleOptions {
   int32_t steps = 1;
   bool split_backward = true;  // I and W instead of B
   uint64_t seed = 1;
+  int32_t branches = 0;  // how many the stages are of, one after the other; 0: no names
 };
 
 /// Has tasks of every kind that the options allow, every idle reason, gaps and messages; begins at

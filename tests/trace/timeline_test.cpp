@@ -127,6 +127,57 @@ TEST(Totals, AddUpToTheMakespan) {
   EXPECT_DOUBLE_EQ(totals.idle_share, 1 - 80.0 / 200);
 }
 
+// By hand: "text" takes 60 of 100 ns, "image" 30; an update 10.
+TEST(Totals, AreToldByStageAndBranch) {
+  Timeline timeline;
+  timeline.ranks.resize(2);
+  timeline.stages = {{"a", "image"}, {"b .. c", "text"}, {"d", ""}, {"e", "image"}, {"f", "text"}};
+  const auto add = [&](size_t rank, SpanKind kind, StageId stage, int64_t length_ns) {
+    timeline.ranks[rank].tasks.push_back({kind, stage, MicrobatchId(0), 0, 0, 0, length_ns});
+  };
+  add(0, SpanKind::kForward, StageId(0), 10);
+  add(1, SpanKind::kBackward, StageId(3), 20);
+  add(1, SpanKind::kForward, StageId(1), 60);
+  add(0, SpanKind::kUpdate, {}, 10);
+  const Totals totals = summarize(timeline);
+  EXPECT_TRUE(totals.branched());
+  ASSERT_EQ(totals.branches.size(), 2U);
+  EXPECT_EQ(totals.branches[0].name, "image");
+  EXPECT_EQ(totals.branches[0].task_ns, (std::array<int64_t, kSpanKinds>{10, 20, 0, 0, 0}));
+  EXPECT_EQ(totals.branches[0].computing_ns, 30);
+  EXPECT_EQ(totals.branches[0].tasks, 2U);
+  EXPECT_DOUBLE_EQ(totals.branches[0].share, 0.3);
+  EXPECT_EQ(totals.branches[1].name, "text");
+  EXPECT_DOUBLE_EQ(totals.branches[1].share, 0.6);
+  ASSERT_EQ(totals.stages.size(), 5U);
+  EXPECT_EQ(totals.stages[3].computing_ns, 20);
+  EXPECT_EQ(totals.branch_of(StageId(3)), 0);
+  EXPECT_EQ(totals.branch_of(StageId(4)), 1);
+  EXPECT_EQ(totals.branch_of(StageId(2)), kNoBranch);
+  EXPECT_EQ(totals.branch_of(StageId(5)), kNoBranch);
+  EXPECT_EQ(totals.branch_of({}), kNoBranch);
+}
+
+TEST(Totals, StagesWithoutNamesAndOneBranchAreNothingToTellApart) {
+  Timeline timeline = test::sample_timeline({.ranks = 2, .microbatches = 2});
+  EXPECT_FALSE(summarize(timeline).branched());
+  timeline.stages = {{"a", "one"}};  // there are more stages than names
+  const Totals one = summarize(timeline);
+  EXPECT_FALSE(one.branched());
+  EXPECT_LT(one.branches.at(0).share, 0.6);
+  timeline.stages = {{"a", ""}, {"b", ""}};
+  EXPECT_TRUE(summarize(timeline).branches.empty());
+  timeline.stages = {{"a", "one"}, {"b", "two"}};
+  timeline.ranks.clear();
+  EXPECT_EQ(summarize(timeline).branches.at(1).share, 0);
+}
+
+TEST(Names, OfBranchesInOneLetter) {
+  EXPECT_EQ(letter_of(0), 'A');
+  EXPECT_EQ(letter_of(25), 'Z');
+  EXPECT_EQ(letter_of(26), '+');
+}
+
 TEST(Totals, OfAPipelineLeaveNoTimeOut) {
   const Timeline timeline = test::sample_timeline({.ranks = 5, .microbatches = 9, .steps = 3});
   const Totals totals = summarize(timeline);

@@ -68,6 +68,35 @@ TEST(TraceEvents, AreReadAsTheyWereWritten) {
   }
 }
 
+TEST(TraceEvents, KeepTheNamesOfStages) {
+  Timeline timeline = test::sample_timeline({.ranks = 4, .microbatches = 4, .branches = 2});
+  ASSERT_EQ(timeline.stages.size(), 4U);
+  EXPECT_EQ(must_read(to_trace_events(timeline)), timeline);
+  timeline.stages = {{"\"a\" \\ \n <b>", "\xC3\xA4"}, {"", ""}, {"x", ""}};
+  EXPECT_EQ(must_read(to_trace_events(timeline)), timeline);
+}
+
+TEST(TraceEvents, SayTheBranchOfATaskIfThereAreSeveral) {
+  Timeline timeline = test::sample_timeline({.ranks = 2, .microbatches = 4, .branches = 2});
+  const auto branches = [&] {
+    std::map<std::string, std::string> found;
+    const Json trace = Json::parse(to_trace_events(timeline));
+    for (const Json& event : trace["traceEvents"]) {
+      if (event["ph"] != "X" || event["cat"] == "idle") continue;
+      const Json& args = event["args"];
+      found[args.contains("stage") ? args["stage"].dump() : ""] = args.value("branch", "none");
+    }
+    return found;
+  };
+  using Found = std::map<std::string, std::string>;
+  EXPECT_EQ(branches(),
+            (Found{{"0", "branch0.embedding"}, {"1", "branch1.embedding"}, {"", "none"}}));
+  timeline.stages[1].branch = "";
+  EXPECT_EQ(branches(), (Found{{"0", "branch0.embedding"}, {"1", "none"}, {"", "none"}}));
+  timeline.stages[1].branch = "branch0.embedding";
+  EXPECT_EQ(branches(), (Found{{"0", "none"}, {"1", "none"}, {"", "none"}}));
+}
+
 TEST(TraceEvents, KeepUnknownTimesRanksWithoutSpansAndTexts) {
   Timeline timeline = sample();
   timeline.ranks.emplace_back();
@@ -244,6 +273,19 @@ TEST(TraceEvents, WrongHeadsAreNamed) {
   EXPECT_TRUE(refused(replaced(good, "\"title\":\"t\"", "\"title\":5"), {"otherData.title is 5"}));
   EXPECT_TRUE(refused(replaced(good, "\"ranks\":2", "\"ranks\":2,\"facts\":[[\"a\"]]"),
                       {"facts", "pairs"}));
+  const std::pair<std::string, std::string_view> stages[] = {
+      {"7", "otherData.stages is 7"},
+      {"{}", "otherData.stages is an object"},
+      {"[7]", "otherData.stages has 7"},
+      {R"([["a","b"],["c"]])", "otherData.stages has an array"},
+      {R"([["a","b","c"]])", "expected pairs of texts of at most 4096 bytes"},
+      {R"([["a",null]])", "pairs of texts"},
+      {"[[\"a\",\"" + std::string(kTraceNameBytesMax + 1, 'x') + "\"]]", "4096 bytes"},
+  };
+  for (const auto& [value, part] : stages) {
+    EXPECT_TRUE(refused(replaced(good, "\"ranks\":2", "\"ranks\":2,\"stages\":" + value), {part}))
+        << value;
+  }
   EXPECT_TRUE(
       refused(replaced(good, "\"t\"", "\"" + std::string(kTraceTextBytesMax + 1, 'x') + "\""),
               {"title has"}));

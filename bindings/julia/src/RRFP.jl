@@ -37,17 +37,20 @@ include("steps.jl")
 include("model.jl")
 include("trainer.jl")
 include("data.jl")
+include("samples.jl")
 include("simulate.jl")
 
 export RRFPError, Graph, Hint, Pipeline, Rank, PipelineTask, TaskArray, BF16, Model, Trainer, Data,
-    Generator, Simulation
+    Samples, Generator, Simulation
 export FORWARD, BACKWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, STEP_DONE
 export add_stage!, add_edge!, declare_tensor!, place!
 export cancel!, reset!, begin_step!, next!, wake!, end_step!, step!, run!, failure
 export input, inputs, alloc, wanted, done!, fail!, unsafe_array
-export begin_block!, add_input!, add_parameter!, add_operation!, set_loss!, set_output!
-export evaluate, parameter, parameter!, load!, split_batch, start!, logits!, generate
-# Short or common names stay inside: RRFP.check, RRFP.info, RRFP.save, RRFP.draw, ...
+export begin_block!, add_input!, add_parameter!, add_operation!, set_loss!, add_loss!,
+    set_output!
+export evaluate, parameter, parameter!, load!, split_batch, start!, start_inputs!,
+    logits!, generate, read_at, read_picture
+# Short or common names stay inside: RRFP.check, RRFP.info, RRFP.save, RRFP.place, RRFP.draw, ...
 
 """The version of the library in use."""
 function version()

@@ -6,7 +6,8 @@
     Model()                                          empty; add blocks, inputs, operations
     Model(:gpt; vocabulary, context, layers, dim, heads, kv_heads, hidden, dropout, tied, rotary,
           rms_norm, swiglu)                          a language model; see rrfp_gpt_options
-    Model(path)                                      that of a checkpoint of a language model
+    Model(:vision_language; language, vision)        one that reads pictures; see below
+    Model(path)                                      that of a checkpoint of a built-in model
 
 Inputs, parameters and operations, grouped in blocks, of which stages are made.
 
@@ -15,6 +16,24 @@ Inputs, parameters and operations, grouped in blocks, of which stages are made.
     x = add_input!(model, "x", Float32, 8, -1)       # size (8, rows)
     w = add_parameter!(model, "w", 8, 4; init = :normal, init_scale = 0.1)
     y = add_operation!(model, :linear, x; parameters = w)
+
+Of `:vision_language`, `language` is a named tuple of the keywords of `:gpt`, and `vision` one of
+`image_size`, `patch` (pixels a side; patch divides image_size), `layers`, `dim`, `heads`, `hidden`
+(0 = 4 dim), `frozen` (the encoder is not trained) and `conv_stem` (convolutions make the patches).
+An encoder makes (image_size / patch)^2 rows of each picture, a projector turns them into rows of
+the language model's width, and these take the places of marked tokens. Inputs, all `Int32` of size
+(T, B) but the last one; `read` of [`Samples`](@ref) makes them:
+
+- tokens: ids below the vocabulary
+- targets: the next token, or -100 where there is nothing to predict
+- segments: the sample of each position, a run of equal numbers
+- positions: of each position in its sample, 0 to context - 1
+- sources: -1, or the row that takes this place: k (image_size / patch)^2 + p for patch p of picture
+  k of the microbatch, both from 0
+- images: `Float32` of size (3, image_size, image_size, N), N may be 0
+
+Blocks: "vision.embedding", "vision.layers.<i>", "projector", "embedding", "layers.<i>", "head". See
+[`RRFP.place`](@ref) for the stages of such a model.
 """
 mutable struct Model <: Handle
     handle::Ptr{Raw.rrfp_model}
@@ -26,10 +45,16 @@ Model() = Model(create(Raw.rrfp_model_create, Raw.rrfp_model))
 Model(path::AbstractString) =
     Model(create(Raw.rrfp_model_create_from_checkpoint, Raw.rrfp_model, path))
 function Model(kind::Symbol; keywords...)
-    kind === :gpt || throw(ArgumentError("the only built-in model is :gpt, not :$kind"))
+    kind === :vision_language && return vision_language(; keywords...)
+    kind === :gpt || throw(ArgumentError("the built-in models are :gpt and :vision_language, not " *
+                                         ":$kind"))
     return Model(create(Raw.rrfp_model_create_gpt, Raw.rrfp_model,
                         fill!(Raw.rrfp_gpt_options(), keywords)))
 end
+
+vision_language(; language, vision) =
+    Model(create(Raw.rrfp_model_create_vision_language, Raw.rrfp_model,
+                 fill!(Raw.rrfp_gpt_options(), language), fill!(Raw.rrfp_vision_options(), vision)))
 
 c_text(text) = Cstring(C_NULL)
 c_text(text::AbstractString) = String(text)
@@ -50,6 +75,7 @@ end
     add_input!(model, name, T, size...) -> value
 
 Adds an input, which every microbatch gives anew: `Float32` or `Int32`, -1 where extents may differ.
+They may be 0 then: a microbatch without pictures has (.., 0) of them.
 """
 function add_input!(model::Model, name::AbstractString, ::Type{T}, size::Integer...) where {T}
     shape = collect(Int64, reverse(size))
@@ -78,12 +104,17 @@ end
 
 """
     add_operation!(model, op, inputs...; parameters = (), shape, axis, heads, kv_heads, head_dim,
-                   causal, ignore_index, probability, epsilon, base) -> value
+                   causal, ignore_index, probability, epsilon, base, kernel, stride, padding)
+        -> value
 
 Adds an operation to the current block. `op` is one of `keys(RRFP.symbols.op)`; what it takes is
 written at RRFP_OP_ in train.h. Sizes are those of Julia: x of size (in, ..) and W of size (in, out)
 for `:linear`. `axis` and `shape` of `:reshape` are also Julia's: axis 1 is the one that is
 contiguous.
+
+Further inputs: of `:rotary` positions (T, ..), of `:attention`, after q, k and v or all three in
+one, segments (T, B). `:patches` makes (kernel * kernel * C, W', H', N) of pictures (C, W, H, N);
+`:merge_rows` takes x (d, ..), rows (d, ..) and sources of x's rows, which count from 0.
 """
 function add_operation!(model::Model, op::Symbol, inputs::Integer...; parameters = (),
                         shape = nothing, axis = nothing, keywords...)
@@ -109,6 +140,15 @@ end
 
 """The value whose elements are the losses."""
 set_loss!(model::Model, value::Integer) = (call(Raw.rrfp_model_set_loss, model, value); nothing)
+"""
+    add_loss!(model, value, factor = 1)
+
+One more loss, such as that of a second head, after [`set_loss!`](@ref). Each is reduced by itself,
+multiplied by its factor (1 for the first), and added up; one that counts nothing in a batch adds 0.
+No operation may read a loss. See [`RRFP.losses`](@ref).
+"""
+add_loss!(model::Model, value::Integer, factor::Real = 1) =
+    (call(Raw.rrfp_model_add_loss, model, value, factor); nothing)
 """The value that predictions are read from."""
 set_output!(model::Model, value::Integer) =
     (call(Raw.rrfp_model_set_output, model, value); nothing)
@@ -161,12 +201,33 @@ Cuts the blocks into runs so that the most expensive one is as cheap as possible
 """
 function partition(model::Model, stages::Integer, block_costs = nothing)
     stages >= 1 || throw(ArgumentError("stages must be at least 1, not $stages"))
-    costs = block_costs === nothing ? Int64[] : collect(Int64, block_costs)
-    if block_costs !== nothing && length(costs) != info(model).blocks
-        throw(DimensionMismatch("one cost for each of the $(info(model).blocks) blocks is wanted"))
-    end
     first_blocks = zeros(Int32, stages)
-    call(Raw.rrfp_model_partition, model, stages,
-         block_costs === nothing ? Ptr{Int64}(C_NULL) : costs, first_blocks)
+    call(Raw.rrfp_model_partition, model, stages, costs_of(model, block_costs), first_blocks)
     return Int.(first_blocks)
+end
+
+"""
+    place(model, stages, ranks, block_costs = nothing) -> (first_blocks, stage_ranks)
+
+The same for a model with branches, such as encoders and a text embedding that feed one language
+model: no stage has blocks of two branches, and stages go to ranks so that the busiest rank has as
+little to do as possible. A branch is a run of blocks of which each reads the one before it; a block
+at which branches meet for the first time begins a new one. The first block and the rank of each
+stage are options of a [`Trainer`](@ref); every rank has 1 or more stages. An `RRFPError`
+`:OUT_OF_RANGE` unless branches <= stages <= blocks and 1 <= ranks <= stages.
+"""
+function place(model::Model, stages::Integer, ranks::Integer, block_costs = nothing)
+    stages >= 1 || throw(ArgumentError("stages must be at least 1, not $stages"))
+    first_blocks, stage_ranks = zeros(Int32, stages), zeros(Int32, stages)
+    call(Raw.rrfp_model_place, model, stages, ranks, costs_of(model, block_costs), first_blocks,
+         stage_ranks)
+    return Int.(first_blocks), Int.(stage_ranks)
+end
+
+costs_of(model, ::Nothing) = Ptr{Int64}(C_NULL)
+function costs_of(model, block_costs)
+    costs = collect(Int64, block_costs)
+    length(costs) == info(model).blocks ||
+        throw(DimensionMismatch("one cost for each of the $(info(model).blocks) blocks is wanted"))
+    return costs
 end

@@ -22,6 +22,7 @@ const symbols = (
     slot = (weight = Raw.RRFP_SLOT_WEIGHT, gradient = Raw.RRFP_SLOT_GRADIENT,
             moment1 = Raw.RRFP_SLOT_MOMENT1, moment2 = Raw.RRFP_SLOT_MOMENT2),
     format = (bytes = Raw.RRFP_DATA_BYTES, u16 = Raw.RRFP_DATA_U16, u32 = Raw.RRFP_DATA_U32),
+    grouping = (count = Raw.RRFP_GROUPING_COUNT, cost = Raw.RRFP_GROUPING_COST),
     split = (train = Raw.RRFP_SPLIT_TRAIN, validation = Raw.RRFP_SPLIT_VALIDATION),
     readiness = (all = Raw.RRFP_READINESS_ALL, leader = Raw.RRFP_READINESS_LEADER),
     picture = (html = Raw.RRFP_PICTURE_HTML, svg = Raw.RRFP_PICTURE_SVG),
@@ -32,7 +33,8 @@ const symbols = (
           attention = Raw.RRFP_OP_ATTENTION, dropout = Raw.RRFP_OP_DROPOUT, add = Raw.RRFP_OP_ADD,
           mul = Raw.RRFP_OP_MUL, concat = Raw.RRFP_OP_CONCAT, reshape = Raw.RRFP_OP_RESHAPE,
           mean = Raw.RRFP_OP_MEAN, cross_entropy = Raw.RRFP_OP_CROSS_ENTROPY,
-          squared_error = Raw.RRFP_OP_SQUARED_ERROR),
+          squared_error = Raw.RRFP_OP_SQUARED_ERROR, patches = Raw.RRFP_OP_PATCHES,
+          merge_rows = Raw.RRFP_OP_MERGE_ROWS),
 )
 
 """Keywords that stand for a bit in `flags`, by the struct."""
@@ -48,6 +50,8 @@ flags(::Type{Raw.rrfp_operation}) = (causal = Raw.RRFP_OP_CAUSAL,)
 flags(::Type{Raw.rrfp_gpt_options}) = (tied = Raw.RRFP_GPT_TIED, rotary = Raw.RRFP_GPT_ROTARY,
                                        rms_norm = Raw.RRFP_GPT_RMS_NORM,
                                        swiglu = Raw.RRFP_GPT_SWIGLU)
+flags(::Type{Raw.rrfp_vision_options}) =
+    (frozen = Raw.RRFP_VISION_FROZEN, conv_stem = Raw.RRFP_VISION_CONV_STEM)
 flags(::Type{Raw.rrfp_trainer_options}) =
     (nondeterministic = Raw.RRFP_TRAINER_NONDETERMINISTIC, recompute = Raw.RRFP_TRAINER_RECOMPUTE,
      auto = Raw.RRFP_TRAINER_AUTO)

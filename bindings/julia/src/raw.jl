@@ -118,6 +118,8 @@ const RRFP_OP_RESHAPE = Int32(15)
 const RRFP_OP_MEAN = Int32(16)
 const RRFP_OP_CROSS_ENTROPY = Int32(17)
 const RRFP_OP_SQUARED_ERROR = Int32(18)
+const RRFP_OP_PATCHES = Int32(19)
+const RRFP_OP_MERGE_ROWS = Int32(20)
 const RRFP_OP_INPUTS_MAX = Int32(16)
 const RRFP_OP_CAUSAL = UInt32(1)
 const RRFP_GPT_TIED = UInt32(1)
@@ -153,6 +155,14 @@ const RRFP_READINESS_ALL = Int32(0)
 const RRFP_READINESS_LEADER = Int32(1)
 const RRFP_PICTURE_HTML = Int32(0)
 const RRFP_PICTURE_SVG = Int32(1)
+const RRFP_VISION_FROZEN = UInt32(1)
+const RRFP_VISION_CONV_STEM = UInt32(2)
+const RRFP_TOKEN_IMAGE = Int32(256)
+const RRFP_TOKEN_END = Int32(257)
+const RRFP_SAMPLES_VOCABULARY = Int32(258)
+const RRFP_SAMPLES_INPUTS = Int32(6)
+const RRFP_GROUPING_COUNT = Int32(0)
+const RRFP_GROUPING_COST = Int32(1)
 
 const rrfp_status = Int32
 const rrfp_stage_flags = UInt32
@@ -188,6 +198,8 @@ const rrfp_split = Int32
 const rrfp_simulation_flags = UInt32
 const rrfp_readiness = Int32
 const rrfp_picture = Int32
+const rrfp_vision_flags = UInt32
+const rrfp_grouping = Int32
 
 mutable struct rrfp_graph end
 mutable struct rrfp_hint end
@@ -200,6 +212,7 @@ mutable struct rrfp_trainer end
 mutable struct rrfp_data end
 mutable struct rrfp_generator end
 mutable struct rrfp_simulation end
+mutable struct rrfp_samples end
 
 mutable struct rrfp_error
     status::rrfp_status
@@ -346,7 +359,9 @@ mutable struct rrfp_operation
     base::Cdouble
     shape::Ptr{Int64}
     ndim::Int32
-    reserved::Int32
+    kernel::Int32
+    stride::Int32
+    padding::Int32
     rrfp_operation() = (value = new(); rrfp_operation_init(value); value)
 end
 
@@ -371,7 +386,7 @@ mutable struct rrfp_model_info
     values::Int32
     parameters::Int32
     blocks::Int32
-    reserved::Int32
+    losses::Int32
     parameter_elements::Int64
     trainable_elements::Int64
     rrfp_model_info() = (value = new(); rrfp_model_info_init(value); value)
@@ -413,6 +428,7 @@ mutable struct rrfp_trainer_options
     delay_us_max::Int64
     log::Ptr{Cvoid}
     log_user_data::Ptr{Cvoid}
+    stage_ranks::Ptr{Int32}
     rrfp_trainer_options() = (value = new(); rrfp_trainer_options_init(value); value)
 end
 
@@ -459,6 +475,17 @@ mutable struct rrfp_trainer_info
     updates::Int64
     seed::UInt64
     rrfp_trainer_info() = (value = new(); rrfp_trainer_info_init(value); value)
+end
+
+mutable struct rrfp_stage_report
+    struct_size::UInt32
+    rank::Int32
+    first_block::Int32
+    last_block::Int32
+    branch::Int32
+    microbatches::Int32
+    busy_ns::Int64
+    rrfp_stage_report() = (value = new(); rrfp_stage_report_init(value); value)
 end
 
 mutable struct rrfp_save_options
@@ -557,6 +584,44 @@ mutable struct rrfp_stress_report
     bad_seed::UInt64
     bad_case::NTuple{512, UInt8}
     rrfp_stress_report() = (value = new(); rrfp_stress_report_init(value); value)
+end
+
+mutable struct rrfp_vision_options
+    struct_size::UInt32
+    flags::rrfp_vision_flags
+    image_size::Int32
+    patch::Int32
+    layers::Int32
+    dim::Int32
+    heads::Int32
+    hidden::Int32
+    rrfp_vision_options() = (value = new(); rrfp_vision_options_init(value); value)
+end
+
+mutable struct rrfp_samples_options
+    struct_size::UInt32
+    grouping::rrfp_grouping
+    path::Ptr{UInt8}
+    image_size::Int32
+    image_tokens::Int32
+    context::Int32
+    ahead::Int32
+    validation_share::Cdouble
+    image_cost::Cdouble
+    seed::UInt64
+    pixels_max::Int64
+    rrfp_samples_options() = (value = new(); rrfp_samples_options_init(value); value)
+end
+
+mutable struct rrfp_samples_info
+    struct_size::UInt32
+    reserved::Int32
+    train_samples::Int64
+    validation_samples::Int64
+    images::Int64
+    images_max::Int64
+    tokens::Int64
+    rrfp_samples_info() = (value = new(); rrfp_samples_info_init(value); value)
 end
 
 rrfp_version() = ccall((:rrfp_version, soname), UInt32, ())
@@ -730,6 +795,9 @@ rrfp_model_add_operation(model, operation, out_value, error) =
 rrfp_model_set_loss(model, value, error) =
     ccall((:rrfp_model_set_loss, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ref{rrfp_error},),
           model, value, error)
+rrfp_model_add_loss(model, value, factor, error) =
+    ccall((:rrfp_model_add_loss, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Cdouble,
+          Ref{rrfp_error},), model, value, factor, error)
 rrfp_model_set_output(model, value, error) =
     ccall((:rrfp_model_set_output, soname), rrfp_status, (Ptr{rrfp_model}, Int32,
           Ref{rrfp_error},), model, value, error)
@@ -765,6 +833,10 @@ rrfp_model_measure(model, inputs, block_ns, error) =
 rrfp_model_partition(model, stages, block_costs, first_blocks, error) =
     ccall((:rrfp_model_partition, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Ptr{Int64},
           Ptr{Int32}, Ref{rrfp_error},), model, stages, block_costs, first_blocks, error)
+rrfp_model_place(model, stages, ranks, block_costs, first_blocks, stage_ranks, error) =
+    ccall((:rrfp_model_place, soname), rrfp_status, (Ptr{rrfp_model}, Int32, Int32, Ptr{Int64},
+          Ptr{Int32}, Ptr{Int32}, Ref{rrfp_error},), model, stages, ranks, block_costs,
+          first_blocks, stage_ranks, error)
 rrfp_trainer_options_init(options) =
     ccall((:rrfp_trainer_options_init, soname), Cvoid, (Ref{rrfp_trainer_options},), options)
 rrfp_trainer_create(model, options, out, error) =
@@ -792,9 +864,17 @@ rrfp_trainer_get_info(trainer, out, error) =
 rrfp_trainer_rank_report(trainer, rank, out, error) =
     ccall((:rrfp_trainer_rank_report, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32,
           Ref{rrfp_step_report}, Ref{rrfp_error},), trainer, rank, out, error)
+rrfp_stage_report_init(report) =
+    ccall((:rrfp_stage_report_init, soname), Cvoid, (Ref{rrfp_stage_report},), report)
+rrfp_trainer_stage_report(trainer, stage, out, error) =
+    ccall((:rrfp_trainer_stage_report, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32,
+          Ref{rrfp_stage_report}, Ref{rrfp_error},), trainer, stage, out, error)
 rrfp_trainer_first_blocks(trainer, first_blocks, error) =
     ccall((:rrfp_trainer_first_blocks, soname), rrfp_status, (Ptr{rrfp_trainer}, Ptr{Int32},
           Ref{rrfp_error},), trainer, first_blocks, error)
+rrfp_trainer_losses(trainer, losses, count, error) =
+    ccall((:rrfp_trainer_losses, soname), rrfp_status, (Ptr{rrfp_trainer}, Ptr{Cdouble}, Csize_t,
+          Ref{rrfp_error},), trainer, losses, count, error)
 rrfp_trainer_read(trainer, parameter, slot, data, count, error) =
     ccall((:rrfp_trainer_read, soname), rrfp_status, (Ptr{rrfp_trainer}, Int32, rrfp_slot,
           Ptr{Cfloat}, Csize_t, Ref{rrfp_error},), trainer, parameter, slot, data, count, error)
@@ -883,4 +963,36 @@ rrfp_trace_draw(trace_path, picture, out_path, error) =
 rrfp_trace_summarize(trace_path, buffer, capacity, out_size, error) =
     ccall((:rrfp_trace_summarize, soname), rrfp_status, (Cstring, Ptr{UInt8}, Csize_t,
           Ptr{Csize_t}, Ref{rrfp_error},), trace_path, buffer, capacity, out_size, error)
+rrfp_vision_options_init(options) =
+    ccall((:rrfp_vision_options_init, soname), Cvoid, (Ref{rrfp_vision_options},), options)
+rrfp_model_create_vision_language(language, vision, out, error) =
+    ccall((:rrfp_model_create_vision_language, soname), rrfp_status, (Ref{rrfp_gpt_options},
+          Ref{rrfp_vision_options}, Ptr{Ptr{rrfp_model}}, Ref{rrfp_error},), language, vision, out,
+          error)
+rrfp_samples_options_init(options) =
+    ccall((:rrfp_samples_options_init, soname), Cvoid, (Ref{rrfp_samples_options},), options)
+rrfp_samples_open(options, out, error) =
+    ccall((:rrfp_samples_open, soname), rrfp_status, (Ref{rrfp_samples_options},
+          Ptr{Ptr{rrfp_samples}}, Ref{rrfp_error},), options, out, error)
+rrfp_samples_destroy(samples) =
+    ccall((:rrfp_samples_destroy, soname), Cvoid, (Ptr{rrfp_samples},), samples)
+rrfp_samples_info_init(info) =
+    ccall((:rrfp_samples_info_init, soname), Cvoid, (Ref{rrfp_samples_info},), info)
+rrfp_samples_get_info(samples, out, error) =
+    ccall((:rrfp_samples_get_info, soname), rrfp_status, (Ptr{rrfp_samples},
+          Ref{rrfp_samples_info}, Ref{rrfp_error},), samples, out, error)
+rrfp_samples_read(samples, split, position, count, microbatches, out_batch, error) =
+    ccall((:rrfp_samples_read, soname), rrfp_status, (Ptr{rrfp_samples}, rrfp_split, UInt64, Int32,
+          Int32, Ref{rrfp_batch}, Ref{rrfp_error},), samples, split, position, count, microbatches,
+          out_batch, error)
+rrfp_samples_read_at(samples, split, positions, count, microbatches, out_batch, error) =
+    ccall((:rrfp_samples_read_at, soname), rrfp_status, (Ptr{rrfp_samples}, rrfp_split,
+          Ptr{UInt64}, Int32, Int32, Ref{rrfp_batch}, Ref{rrfp_error},), samples, split, positions,
+          count, microbatches, out_batch, error)
+rrfp_picture_read(path, image_size, pixels_max, pixels, error) =
+    ccall((:rrfp_picture_read, soname), rrfp_status, (Cstring, Int32, Int64, Ptr{Cfloat},
+          Ref{rrfp_error},), path, image_size, pixels_max, pixels, error)
+rrfp_generator_start_inputs(generator, inputs, error) =
+    ccall((:rrfp_generator_start_inputs, soname), rrfp_status, (Ptr{rrfp_generator},
+          Ptr{rrfp_tensor}, Ref{rrfp_error},), generator, inputs, error)
 end # module

@@ -7,8 +7,9 @@
 
 Weights, optimizer and one thread per rank, which the library owns. Nothing of the model is kept.
 Keywords: the fields of `rrfp_trainer_options` in train.h, `hint` as a name or a [`Hint`](@ref),
-`first_blocks` as a list, `placement`, `order`, `optimizer`, .. as symbols, and `nondeterministic`,
-`recompute`, `auto`. There is no log: the threads that would write it are not Julia's.
+`first_blocks` and `stage_ranks` as lists, `placement`, `order`, `optimizer`, .. as symbols, and
+`nondeterministic`, `recompute`, `auto`. There is no log: the threads that would write it are not
+Julia's.
 
 A step is one call, in which the garbage collector of other Julia threads has to wait, and Ctrl-C is
 noticed when it is over.
@@ -16,27 +17,34 @@ noticed when it is over.
 mutable struct Trainer <: Handle
     handle::Ptr{Raw.rrfp_trainer}
     inputs::Int
+    losses::Int
     names::Dict{String,Int}
     sizes::Vector{Any}       # of the parameters
     generators::Vector{Any}  # they must not outlive the trainer, so it owns them
 end
 
-function Trainer(model::Model; hint = nothing, first_blocks = nothing, keywords...)
+function Trainer(model::Model; hint = nothing, first_blocks = nothing, stage_ranks = nothing,
+                 keywords...)
     options = fill!(Raw.rrfp_trainer_options(), keywords)
     hint = hint === nothing ? nothing : as_hint(hint)
-    blocks = first_blocks === nothing ? Int32[] : collect(Int32, first_blocks)
-    if first_blocks !== nothing && length(blocks) != max(options.stages, 1)
-        throw(DimensionMismatch("one first block for each stage is wanted"))
-    end
+    blocks = of_stages("first block", first_blocks, options)
+    on_ranks = of_stages("rank", stage_ranks, options)
     facts = info(model)
     names = Dict(parameter_name(model, p) => p for p in 0:facts.parameters-1)
     sizes = Any[parameter_size(model, p) for p in 0:facts.parameters-1]
-    handle = GC.@preserve hint blocks begin
+    handle = GC.@preserve hint blocks on_ranks begin
         hint === nothing || (options.hint = pointer_of(hint))
         isempty(blocks) || (options.first_blocks = pointer(blocks))
+        isempty(on_ranks) || (options.stage_ranks = pointer(on_ranks))
         create(Raw.rrfp_trainer_create, Raw.rrfp_trainer, model, options)
     end
-    return finalizer(free, Trainer(handle, facts.inputs, names, sizes, []))
+    return finalizer(free, Trainer(handle, facts.inputs, facts.losses, names, sizes, []))
+end
+of_stages(what, ::Nothing, options) = Int32[]
+function of_stages(what, numbers, options)
+    length(numbers) == max(options.stages, 1) ||
+        throw(DimensionMismatch("one $what for each stage is wanted"))
+    return collect(Int32, numbers)
 end
 destroy(p::Ptr{Raw.rrfp_trainer}) = Raw.rrfp_trainer_destroy(p)
 
@@ -102,8 +110,9 @@ end
 
 One training step. `batch` is a list of microbatches, each a tuple with an array for each input of
 the model, as [`split_batch`](@ref) gives it; for a language model tokens and targets, `Int32` of
-size (T, B). Dense arrays are not copied. The report is `rrfp_train_report`: `loss`,
-`gradient_norm`, .. After an error the weights are those before the step and the trainer can go on.
+size (T, B); extents may be 0, as for a microbatch without pictures. Dense arrays are not copied.
+The report is `rrfp_train_report`: `loss`, `gradient_norm`, .. After an error the weights are those
+before the step and the trainer can go on.
 """
 step!(trainer::Trainer, batch; loss_factors = nothing, keywords...) =
     with_batch(Raw.rrfp_trainer_step, trainer, batch, loss_factors, keywords)
@@ -129,6 +138,33 @@ function rank_report(trainer::Trainer, rank::Integer)
     out = Raw.rrfp_step_report()
     call(Raw.rrfp_trainer_rank_report, trainer, rank, out)
     return named(out)
+end
+
+"""
+    stage_report(trainer, stage) -> report
+    stage_reports(trainer) -> Vector of those of all stages
+
+What a stage is, and what it did in the last step or evaluation: `rank`, `first_block`,
+`last_block`, `branch` (see [`RRFP.place`](@ref)), `microbatches` (that took part: not those that
+have nothing for it) and `busy_ns`.
+"""
+function stage_report(trainer::Trainer, stage::Integer)
+    out = Raw.rrfp_stage_report()
+    call(Raw.rrfp_trainer_stage_report, trainer, stage, out)
+    return named(out)
+end
+stage_reports(trainer::Trainer) = [stage_report(trainer, s) for s in 0:info(trainer).stages-1]
+
+"""
+    losses(trainer) -> Vector{Float64}
+
+The losses of the last step or evaluation, that of [`set_loss!`](@ref) first; reduced, without their
+factors; NaN for one that counted nothing.
+"""
+function losses(trainer::Trainer)
+    out = zeros(Cdouble, trainer.losses)
+    call(Raw.rrfp_trainer_losses, trainer, out, length(out))
+    return out
 end
 
 """The first block of each stage."""
@@ -242,6 +278,22 @@ end
 function start!(generator::Generator, tokens)
     prompt = collect(Int32, tokens)
     call(Raw.rrfp_generator_start, generator, prompt, length(prompt))
+    return nothing
+end
+
+"""
+    start_inputs!(generator, inputs)
+
+Forgets everything and reads the inputs of one sequence, pictures too (a vision-language model): one
+microbatch as `read` of [`Samples`](@ref) gives it, B = 1, T at most the context. Targets are not
+looked at and may be of size (0, 1). [`next!`](@ref) then goes on with text, in the last segment;
+there a picture cannot be forgotten, so it gives `:BAD_STATE` once the context is full. After an
+error the generator is as it was.
+"""
+function start_inputs!(generator::Generator, inputs)
+    isopen(generator) || throw_closed(generator)
+    tensors, arrays = batch_tensors([inputs], Raw.RRFP_SAMPLES_INPUTS)
+    GC.@preserve arrays call(Raw.rrfp_generator_start_inputs, generator, tensors)
     return nothing
 end
 

@@ -25,6 +25,7 @@ include("chain.jl")
     @testset "engine" begin include("engine.jl") end
     @testset "arrays" begin include("arrays.jl") end
     @testset "training" begin include("training.jl") end
+    @testset "pictures" begin include("pictures.jl") end
     @testset "simulation" begin include("simulation.jl") end
     @testset "processes" begin include("processes.jl") end
 end

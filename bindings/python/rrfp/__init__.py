@@ -3,6 +3,7 @@
 
     Graph, Hint, Pipeline, Rank, Task   stage code of one's own, pulled task by task
     Model, Trainer, Data, Generator     a graph of operations that rrfp trains
+    Samples, read_picture               pictures and text for it
     Simulation, Trace                   the same scheduler in virtual time; timelines as pictures
 
 All of it stands on the C library, whose headers say more about every option.
@@ -17,6 +18,7 @@ from .graph import *  # noqa: F403
 from .model import *  # noqa: F403
 from .pipeline import *  # noqa: F403
 from .reports import *  # noqa: F403
+from .samples import *  # noqa: F403
 from .simulation import *  # noqa: F403
 from .tasks import *  # noqa: F403
 from .trace import *  # noqa: F403

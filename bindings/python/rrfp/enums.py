@@ -124,6 +124,13 @@ class DataFormat(enum.IntEnum):
     U32 = _raw.RRFP_DATA_U32
 
 
+class Grouping(enum.IntEnum):
+    """How samples are grouped into microbatches."""
+
+    COUNT = _raw.RRFP_GROUPING_COUNT  #: in their order, numbers that differ by at most one
+    COST = _raw.RRFP_GROUPING_COST  #: so that microbatches cost alike
+
+
 class Readiness(enum.IntEnum):
     ALL = _raw.RRFP_READINESS_ALL
     LEADER = _raw.RRFP_READINESS_LEADER

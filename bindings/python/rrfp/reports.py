@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["StepReport", "TrainReport"]
+__all__ = ["StageReport", "StepReport", "TrainReport"]
 
 #: Where the time of a step goes: field, label, colour.
 _SHARES = (
@@ -68,14 +68,26 @@ class StepReport(_Times):
 
 
 @dataclass(frozen=True)
+class StageReport:
+    """What a stage of a trainer is, and what it did in the last step or evaluation."""
+
+    rank: int
+    first_block: int
+    last_block: int
+    branch: int  #: of the first block, from 0; see :meth:`rrfp.Model.place`
+    microbatches: int  #: that took part: not those that have nothing for it
+    busy_ns: int  #: of its tasks, those of all rounds
+
+
+@dataclass(frozen=True)
 class TrainReport(_Times):
     """What a step or an evaluation of a trainer gave. Times are sums over ranks and rounds."""
 
     step: int  #: steps done, this one included
     skipped: bool  #: not finite, and the policy is to skip
-    loss: float  #: reduced as the options say
-    loss_sum: float  #: over the batch
-    loss_weight: float  #: sum of weights: for a language model the tokens that count
+    loss: float  #: reduced as the options say; of all losses
+    loss_sum: float  #: of the first loss, over the batch
+    loss_weight: float  #: of the first loss: for a language model the tokens that count
     gradient_norm: float  #: global, before clipping, without the loss scale; training only
     lr: float  #: of this step; training only
     loss_scale: float

@@ -47,7 +47,8 @@ class Trace:
         _raw.rrfp_trace_draw(self.path, _PICTURES[ending], fspath(path))
 
     def summary(self) -> dict[str, Any]:
-        """How the time of each rank went: "makespan_ms", "idle_share", "ranks"."""
+        """How the time of each rank went: "makespan_ms", "idle_share", "ranks"; and if the
+        model has branches, "branches"."""
         return json.loads(text_of(_raw.rrfp_trace_summarize, self.path))
 
     def events(self) -> list[dict[str, Any]]:

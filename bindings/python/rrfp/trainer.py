@@ -18,7 +18,8 @@ from .enums import (Decay, Injection, NonFinitePolicy, Optimizer, Order, Placeme
                     Slot, Wake, parse)
 from .graph import Hint, hint_of
 from .model import Model, as_input
-from .reports import StepReport, TrainReport
+from .reports import StageReport, StepReport, TrainReport
+from .samples import INPUT_TYPES, Samples
 from .tasks import quietly
 from .trace import Trace
 
@@ -48,6 +49,8 @@ class Trainer:
             half.
         placement, order, wake, hold_permille, cap_slots, cap_bytes: as for :class:`rrfp.Pipeline`.
         first_blocks: the first block of each stage, as :meth:`Model.partition` gives them.
+        stage_ranks: the rank of each stage, as :meth:`Model.place` gives them, instead of a
+            placement.
         hint: None = "zb-h1"; "auto" = what is fastest when the last steps are replayed in the
             simulator.
         watchdog: seconds; 0 = 600, negative = never.
@@ -68,7 +71,8 @@ class Trainer:
     def __init__(self, model: Model, *, stages: int = 1, ranks: int = 0,
                  placement: Placement | str = Placement.LINEAR, order: Order | str = Order.DEFAULT,
                  wake: Wake | str = Wake.YIELD, hold_permille: int = 0,
-                 first_blocks: Sequence[int] | None = None, hint: Hint | str | None = None,
+                 first_blocks: Sequence[int] | None = None,
+                 stage_ranks: Sequence[int] | None = None, hint: Hint | str | None = None,
                  cap_slots: int = 0, cap_bytes: int = 0, watchdog: float = 0,
                  optimizer: Optimizer | str = Optimizer.ADAMW, lr: float = 1e-3,
                  decay: Decay | str = Decay.NONE, lr_min: float = 0.0, warmup_steps: int = 0,
@@ -82,16 +86,15 @@ class Trainer:
                  log: Any = None):
         auto = hint == "auto"
         named = None if hint is None or auto else hint_of(hint)
-        blocks = None if first_blocks is None else integers(first_blocks, numpy.int32)
-        if blocks is not None and blocks.shape != (stages,):
-            raise ValueError(f"first_blocks has {blocks.size} entries; {stages} are expected")
+        blocks = _of_stages("first_blocks", first_blocks, stages)
+        on_ranks = _of_stages("stage_ranks", stage_ranks, stages)
         self._log = log_function(log)
         options = fill(
             _raw.rrfp_trainer_options(), stages=stages, ranks=ranks,
             placement=parse(Placement, placement), order=parse(Order, order),
             wake=parse(Wake, wake), hold_permille=hold_permille, first_blocks=blocks,
-            hint=named and named._handle, cap_slots=cap_slots, cap_bytes=cap_bytes,
-            watchdog_ms=milliseconds(watchdog),
+            stage_ranks=on_ranks, hint=named and named._handle, cap_slots=cap_slots,
+            cap_bytes=cap_bytes, watchdog_ms=milliseconds(watchdog),
             optimizer=parse(Optimizer, optimizer), decay=parse(Decay, decay), lr=lr,
             lr_min=lr_min, warmup_steps=warmup_steps, decay_steps=decay_steps, beta1=beta1,
             beta2=beta2, epsilon=epsilon, weight_decay=weight_decay, momentum=momentum,
@@ -105,6 +108,7 @@ class Trainer:
         self._handle = _raw.rrfp_trainer_create(model._handle, options)
         self._handle.keep(self._log)
         self._inputs = list(model._inputs)
+        self._losses = model.info.losses
         self._names = {name: i for i, name in enumerate(model.parameter_names())}
         self._shapes = [model.parameter_shape(i) for i in range(len(self._names))]
         self._worker: Worker | None = None
@@ -124,7 +128,8 @@ class Trainer:
         Args:
             batch: the microbatches; each a tuple with an array for each input of the model, in the
                 order of adding (float32 or int32: NumPy, or whatever speaks DLPack; read in place
-                if contiguous), or the array itself if there is one input.
+                if contiguous), or the array itself if there is one input. Extents may be 0, as for
+                a microbatch without pictures.
             rounds: gradients add up over so many pipeline runs of equal length.
             loss_factors: a factor for the loss of each microbatch.
             keep_gradients: compute gradients, change nothing; see :meth:`read`.
@@ -190,7 +195,7 @@ class Trainer:
         """Ends the running or the next step with :class:`rrfp.Cancelled`. From any thread."""
         _raw.rrfp_trainer_cancel(self._handle)
 
-    def fit(self, data: Data, steps: int, *, batch: int, microbatches: int,
+    def fit(self, data: Data | Samples, steps: int, *, batch: int, microbatches: int,
             position: int | None = None, progress: bool = True,
             on_step: Callable[[TrainReport], object] | None = None) -> list[TrainReport]:
         """Trains on samples of `data` for so many steps, with a progress bar if tqdm is installed.
@@ -257,6 +262,21 @@ class Trainer:
         """What a rank did in the last round of the last step or evaluation."""
         return report_of(StepReport, _raw.rrfp_trainer_rank_report(self._handle, rank))
 
+    def stage_report(self, stage: int) -> StageReport:
+        """What a stage is, and what it did in the last step or evaluation."""
+        return report_of(StageReport, _raw.rrfp_trainer_stage_report(self._handle, stage))
+
+    def stage_reports(self) -> list[StageReport]:
+        """Those of all stages."""
+        return [self.stage_report(stage) for stage in range(self.info.stages)]
+
+    def losses(self) -> list[float]:
+        """The losses of the last step or evaluation, that of :meth:`Model.set_loss` first; reduced,
+        without their factors; NaN for one that counted nothing."""
+        losses = numpy.zeros(self._losses, dtype=numpy.float64)
+        _raw.rrfp_trainer_losses(self._handle, losses)
+        return losses.tolist()
+
     def first_blocks(self) -> list[int]:
         """The first block of each stage."""
         blocks = numpy.zeros(self.info.stages, dtype=numpy.int32)
@@ -317,7 +337,8 @@ class Trainer:
 
 class Generator:
     """Continues a sequence with a trainer's weights, keeping keys and values of what it has seen.
-    For models with one int32 input [B, T] on the way to their output [B, T, vocabulary].
+    For models with one int32 input [B, T] on the way to their output [B, T, vocabulary], and for
+    those of :meth:`Model.vision_language`.
 
     It is of the same thread as the trainer, whose steps change what it computes: start again after
     them.
@@ -333,6 +354,20 @@ class Generator:
     def start(self, tokens: Sequence[int]) -> None:
         """Forgets everything and reads a prompt of 1 or more tokens (bytes are numbers too)."""
         _raw.rrfp_generator_start(self._handle, numpy.fromiter(tokens, dtype=numpy.int32))
+
+    def start_inputs(self, inputs: Sequence[Any]) -> None:
+        """Forgets everything and reads the inputs of one sequence, pictures too (a vision-language
+        model): one microbatch as :meth:`Samples.read` gives it, B = 1, T at most the context.
+        Targets are not looked at and may be empty, [1, 0]. :meth:`next` then goes on with text, in
+        the last segment; there a picture cannot be forgotten, so it raises
+        :class:`rrfp.StateError` once the context is full. After an error the generator is as it
+        was."""
+        if len(inputs) != _raw.RRFP_SAMPLES_INPUTS:
+            raise ValueError(f"{len(inputs)} inputs were given; {_raw.RRFP_SAMPLES_INPUTS} are "
+                             "expected")
+        tensors = _native.tensors([as_input(array, code)
+                                   for array, code in zip(inputs, INPUT_TYPES)])
+        _raw.rrfp_generator_start_inputs(self._handle, tensors)
 
     def next(self, *, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0,
              seed: int = 0) -> int:
@@ -367,6 +402,15 @@ def describe_checkpoint(path: str | PathLike) -> dict[str, Any]:
     """What a checkpoint says of itself, or the newest one in a folder of them: "step", "position",
     "seed", "optimizer", "model", "user" and others."""
     return json.loads(text_of(_raw.rrfp_checkpoint_describe, fspath(path)))
+
+
+def _of_stages(name: str, numbers: Sequence[int] | None, stages: int) -> numpy.ndarray | None:
+    if numbers is None:
+        return None
+    array = integers(numbers, numpy.int32)
+    if array.shape != (stages,):
+        raise ValueError(f"{name} has {array.size} entries; {stages} are expected")
+    return array
 
 
 def _sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Any:

@@ -57,7 +57,7 @@ RRFP_API rrfp_status rrfp_model_create_vision_language(const rrfp_gpt_options *l
 /* ---- Samples ----------------------------------------------------------------------------------- */
 
 /* The samples of a manifest: a file of JSON lines, each an object with
- *   "text"     a string that is not empty, in which every picture is marked by "<image>"
+ *   "text"     more than spaces and marks: every picture is marked by "<image>"
  *   "images"   optional: paths of PNG files, relative to the manifest's folder, one for each mark
  * A token of text is a byte; a picture is `image_tokens` tokens; each sample ends with an end token.
  * Pictures are decoded ahead of their use on a thread that this owns. One thread at a time may use it. */

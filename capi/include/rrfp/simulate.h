@@ -146,7 +146,9 @@ RRFP_API rrfp_status rrfp_trace_draw(const char *trace_path, rrfp_picture pictur
 
 /* How the time of each rank went, as a JSON object: "makespan_ms", "idle_share" and "ranks", a list of
  * objects with "computing_ms", "input_ms", "memory_ms", "credit_ms", "policy_ms", "group_ms",
- * "complete_ms", "engine_ms" and "tasks". Text out: see rrfp_hint_to_text. */
+ * "complete_ms", "engine_ms" and "tasks". Only if the stages are of two branches or more, as of an image
+ * encoder and a language model, also "branches", a list of objects with "name", "computing_ms", "share"
+ * (of what all ranks computed) and "tasks". Text out: see rrfp_hint_to_text. */
 RRFP_API rrfp_status rrfp_trace_summarize(const char *trace_path, char *buffer, size_t capacity,
                                           size_t *out_size, rrfp_error *error);
 

@@ -202,7 +202,7 @@ typedef struct rrfp_model_info {
   int32_t values;
   int32_t parameters;
   int32_t blocks;
-  int32_t reserved;
+  int32_t losses;
   int64_t parameter_elements;
   int64_t trainable_elements;
 } rrfp_model_info;

@@ -14,6 +14,17 @@ const REASONS = packed.reasons.map(([id, text]) => ({ text, task: false, id, sho
 const ENGINE = { text: packed.engine, task: false, id: "engine", shown: true };
 const LOOKS = [...KINDS, ...REASONS];
 
+// Of branches that can be told apart, or none. Stripes of their colours lie under their tasks.
+const STRIPES = 6;
+const BRANCHES = packed.branches.map(([text, letter, share, tasks, ...totals], b) => ({
+  text, letter, share, tasks, totals, id: `stripe-${b % STRIPES}`, shown: true,
+}));
+// By number; a stage past the end, or of branch -1, has none.
+const STAGES = packed.stages.map(([text, branch, tasks, ...totals]) => ({
+  text, branch, tasks, totals,
+}));
+const branchOf = (stage) => BRANCHES[STAGES[stage]?.branch];
+
 // Rows of numbers in one flat array: the columns of one name each, as typed arrays. A name that
 // begins with "+" holds differences from the row before.
 function columns(flat, names) {

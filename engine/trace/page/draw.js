@@ -4,13 +4,14 @@
 const GUTTER = 66;   // the names of the ranks
 const AXIS = 34;     // above the lanes
 const NARROW = 1.5;  // spans of less pixels are merged
+const LETTER = 9;    // pixels of a stripe in which a branch's letter has room
 const MESSAGES_MAX = 20000;
 
 const plot = document.getElementById("plot");
 const lanes = document.getElementById("lanes");
 const overlay = document.getElementById("overlay");
 const view = { from: 0, to: WHOLE, messages: false };
-const size = { width: 0, height: 0, plot: 0, lane: 0, gap: 0, dpr: 1 };
+const size = { width: 0, height: 0, plot: 0, lane: 0, stripe: 0, bar: 0, gap: 0, dpr: 1 };
 let colours = {};
 
 function measure() {
@@ -18,6 +19,9 @@ function measure() {
   const pitch = n <= 4 ? 62 : n <= 8 ? 48 : n <= 16 ? 28 : n <= 32 ? 17 : n <= 64 ? 14 : 10;
   size.gap = pitch >= 40 ? 8 : pitch >= 20 ? 4 : 2;
   size.lane = pitch - size.gap;
+  size.stripe = size.lane >= 36 ? LETTER + 3 : Math.max(2, size.lane / 4);
+  if (BRANCHES.length === 0) size.stripe = 0;
+  size.bar = size.lane - (size.stripe && size.stripe + 1);  // of a task
   size.dpr = devicePixelRatio || 1;
   size.width = Math.max(300, plot.clientWidth);
   size.height = AXIS + n * pitch + size.gap;
@@ -77,11 +81,17 @@ function readColours() {
     "message-0", "message-1"].map((name) => [name, of(name)]));
   colours.fills = [];  // by look and shade
   colours.inks = [];   // of the numbers on them
+  colours.stripes = 2 * LOOKS.length;  // where the fills of branches begin
   for (const look of LOOKS) {
     const fills = look.task ? [of(look.id), of(`${look.id}-2`)]
       : Array(2).fill(pattern(context, look.id, of(look.id), of(`${look.id}-ink`)));
     colours.fills.push(...fills);
     colours.inks.push(...fills.map((f) => (look.task && isDark(f) ? "#ffffff" : "#10151c")));
+  }
+  for (let k = 0; k < STRIPES && k < BRANCHES.length; ++k) {
+    const fill = of(`stripe-${k}`);
+    colours.fills.push(fill);
+    colours.inks.push(isDark(fill) ? "#ffffff" : "#10151c");
   }
 }
 
@@ -145,9 +155,9 @@ function drawSteps(pen) {
 
 // --- The lanes
 
-// Draws the wide spans of a table and adds the narrow ones to `cover`: by column and fill, how much
-// of the column they take. Returns how many spans are in the view.
-function drawSpans(pen, table, y, fillOf, cover, label) {
+// Draws the wide spans of a table, as high as it is told, and adds the narrow ones to `cover`: by
+// column and fill, how much of the column they take. Returns how many spans are in the view.
+function drawSpans(pen, table, y, heightOf, fillOf, cover, label) {
   const scale = size.plot / (view.to - view.from);
   const fills = colours.fills.length;
   let seen = 0;
@@ -167,14 +177,14 @@ function drawSpans(pen, table, y, fillOf, cover, label) {
     }
     if (fill !== current) pen.fillStyle = colours.fills[current = fill];
     const cut = label && end - begin > 4 ? 0.7 : 0;  // tells neighbours apart
-    pen.fillRect(GUTTER + begin, y, end - begin - cut, size.lane);
+    pen.fillRect(GUTTER + begin, y, end - begin - cut, heightOf(k));
     if (label) label(k, begin, end, fill);
   }
   return seen;
 }
 
 // Columns of merged spans: every fill gets its share of the height.
-function drawCover(pen, cover, y) {
+function drawCover(pen, cover, y, height) {
   const fills = colours.fills.length;
   const count = Math.ceil(size.plot);
   for (let fill = 0; fill < fills; ++fill) {
@@ -185,10 +195,37 @@ function drawCover(pen, cover, y) {
       const at = c * fills;
       let before = 0;
       for (let f = 0; f < fill; ++f) before += cover[at + f];
-      pen.fillRect(GUTTER + c, y + size.lane * Math.min(1, before), 1,
-        size.lane * Math.min(1 - Math.min(1, before), part));
+      pen.fillRect(GUTTER + c, y + height * Math.min(1, before), 1,
+        height * Math.min(1 - Math.min(1, before), part));
     }
   }
+}
+
+function drawLabels(pen, labels, y) {
+  pen.textAlign = "center";
+  for (const [text, x, fill] of labels) {
+    pen.fillStyle = colours.inks[fill];
+    pen.fillText(text, GUTTER + x, y);
+  }
+}
+
+const isShown = (tasks, k) =>
+  KINDS[tasks.kind[k]].shown && branchOf(tasks.stage[k])?.shown !== false;
+
+// Which branches the tasks are of.
+function drawStripes(pen, tasks, y) {
+  const cover = new Float32Array(Math.ceil(size.plot + 1) * colours.fills.length);
+  const labels = [];
+  drawSpans(pen, tasks, y, () => size.stripe, (k) => {
+    const branch = STAGES[tasks.stage[k]]?.branch ?? -1;
+    return branch >= 0 && isShown(tasks, k) ? colours.stripes + branch % STRIPES : -1;
+  }, cover, (k, begin, end, fill) => {
+    if (size.stripe < LETTER || end - begin < LETTER + 3) return;
+    labels.push([branchOf(tasks.stage[k]).letter, (begin + end) / 2, fill]);
+  });
+  if (cover.used) drawCover(pen, cover, y, size.stripe);
+  pen.font = `700 ${LETTER + 0.5}px system-ui, sans-serif`;
+  drawLabels(pen, labels, y + size.stripe / 2 + 0.5);
 }
 
 function drawLane(pen, rank, y) {
@@ -197,28 +234,23 @@ function drawLane(pen, rank, y) {
   pen.fillRect(GUTTER, y, size.plot, size.lane);
   const cover = new Float32Array(Math.ceil(size.plot + 1) * colours.fills.length);
   const labels = [];
-  const label = size.lane < 12 ? () => {} : (k, begin, end, fill) => {
+  const label = size.bar < 12 ? () => {} : (k, begin, end, fill) => {
     const number = tasks.microbatch[k] < 0 ? "" : `${tasks.microbatch[k]}`;
     const full = KINDS[tasks.kind[k]].letter + number;
     const text = end - begin > 7 + 7 * full.length ? full : number;
     if (text && end - begin >= 4 + 7 * text.length) labels.push([text, (begin + end) / 2, fill]);
   };
   const seen =
-    drawSpans(pen, idles, y, (k) => {
+    drawSpans(pen, idles, y, () => size.lane, (k) => {
       const look = KINDS.length + idles.reason[k];
       return LOOKS[look].shown ? 2 * look : -1;
     }, cover, null) +
-    drawSpans(pen, tasks, y, (k) => {
-      const look = tasks.kind[k];
-      return LOOKS[look].shown ? 2 * look + tasks.shade[k] : -1;
-    }, cover, label);
-  if (cover.used) drawCover(pen, cover, y);
-  pen.font = `${Math.min(12, size.lane - 3)}px system-ui, sans-serif`;
-  pen.textAlign = "center";
-  for (const [text, x, fill] of labels) {
-    pen.fillStyle = colours.inks[fill];
-    pen.fillText(text, GUTTER + x, y + size.lane / 2 + 0.5);
-  }
+    drawSpans(pen, tasks, y, (k) => (branchOf(tasks.stage[k]) ? size.bar : size.lane),
+      (k) => (isShown(tasks, k) ? 2 * tasks.kind[k] + tasks.shade[k] : -1), cover, label);
+  if (cover.used) drawCover(pen, cover, y, size.bar);
+  pen.font = `${Math.min(12, size.bar - 3)}px system-ui, sans-serif`;
+  drawLabels(pen, labels, y + size.bar / 2 + 0.5);
+  if (size.stripe) drawStripes(pen, tasks, y + size.lane - size.stripe);
   pen.fillStyle = colours.text;
   pen.textAlign = "right";
   pen.font = `${Math.min(12.5, size.lane)}px system-ui, sans-serif`;

@@ -70,12 +70,25 @@ function messagesOf({ table, k, look }) {
   return found;
 }
 
+const mark = (branch) =>
+  element("span", { className: `letter ${branch.id}`, title: branch.text }, branch.letter);
+
+// Rows about what the branch computes there.
+function branchRows(stage) {
+  const branch = branchOf(stage);
+  const text = STAGES[stage]?.text;
+  return [...(text ? [["blocks", text]] : []),
+    ...(branch ? [["branch", `${branch.letter} ${branch.text}`]] : [])];
+}
+
 function tipRows(span) {
   const { look, table, k } = span;
   const whole = view.to - view.from;
   const rows = [["rank", `${span.rank}`]];
   if (look.task) {
-    if (table.stage[k] >= 0) rows.push(["stage", `${table.stage[k]}`]);
+    if (table.stage[k] >= 0) {
+      rows.push(["stage", `${table.stage[k]}`], ...branchRows(table.stage[k]));
+    }
     if (table.microbatch[k] >= 0) rows.push(["microbatch", `${table.microbatch[k]}`]);
   }
   if (table) rows.push(["step", `${table.step[k]}`]);
@@ -235,6 +248,58 @@ function fillLegend() {
   });
 }
 
+// Of what a file may say: models have a few branches.
+const BRANCHES_MAX = 100;
+const STAGES_MAX = 100;
+
+function fillBranchLegend() {
+  const legend = document.getElementById("branch-legend");
+  legend.hidden = BRANCHES.length === 0;
+  for (const branch of BRANCHES.slice(0, BRANCHES_MAX)) {
+    const button = element("button", { type: "button", title: `Show or hide: ${branch.text}` },
+      mark(branch), branch.text, element("small", {}, `${percent(branch.share)} of computing`));
+    button.setAttribute("aria-pressed", "true");
+    button.addEventListener("click", () => {
+      branch.shown = !branch.shown;
+      button.setAttribute("aria-pressed", branch.shown);
+      redraw();
+    });
+    legend.append(button);
+  }
+  const more = BRANCHES.length - BRANCHES_MAX;
+  if (more > 0) legend.append(element("small", {}, `and ${more} more branches`));
+}
+
+// A row of each branch and, if they are not too many, of its stages.
+function fillBranchTotals() {
+  document.getElementById("branch-totals").hidden = BRANCHES.length === 0;
+  if (BRANCHES.length === 0) return;
+  const used = KINDS.map((kind, k) => ({ kind, k }))
+    .filter(({ k }) => BRANCHES.some(({ totals }) => totals[k] > 0));
+  const all = Math.max(1, KINDS.reduce((sum, _, k) => sum + sums[k], 0));
+  const ms = (ns) => element("td", { className: ns > 0 ? "" : "zero" },
+    (ns / 1e6).toFixed(WHOLE < 1e8 ? 3 : 1));
+  const row = (name, stage, { tasks, totals }) => {
+    const computing = totals.reduce((sum, ns) => sum + ns, 0);
+    return element("tr", { className: stage ? "stage" : "" },
+      element("th", { scope: "row" }, ...name), element("td", {}, `${stage}`),
+      element("td", {}, `${tasks}`), ms(computing),
+      element("td", { className: "share" }, percent(computing / all)),
+      ...used.map(({ k }) => ms(totals[k])));
+  };
+  const stageRows = (b) => STAGES.flatMap((stage, s) =>
+    (stage.branch === b ? [row([stage.text], `${s}`, stage)] : []));
+  const rows = BRANCHES.slice(0, BRANCHES_MAX).flatMap((branch, b) =>
+    [row([mark(branch), branch.text], "", branch),
+      ...(STAGES.length > STAGES_MAX ? [] : stageRows(b))]);
+  const heads = ["branch", "stage", "tasks", "computing", "share of computing",
+    ...used.map(({ kind }) => kind.text)];
+  document.getElementById("branches").append(
+    element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
+    element("tbody", {}, ...rows));
+  document.body.dataset.branches = BRANCHES.length;
+}
+
 function fillTotals() {
   const used = LOOKS.concat(ENGINE).map((look, c) => ({ look, c })).filter(({ c }) => sums[c] > 0);
   const row = (name, stages, totals, whole) => {
@@ -245,26 +310,32 @@ function fillTotals() {
       return part;
     }));
     return element("tr", {},
-      element("th", { scope: "row" }, name), element("td", {}, stages),
+      element("th", { scope: "row" }, name), element("td", {}, ...stages),
       element("td", { className: "mix" }, mix),
       element("td", { className: "share" }, percent(Math.max(0, 1 - computing / whole))),
       ...used.map(({ c }) => element("td", { className: totals[c] > 0 ? "" : "zero" },
         (totals[c] / 1e6).toFixed(WHOLE < 1e8 ? 3 : 1))));
   };
   const heads = ["", "stages", "", "idle share", ...used.map(({ look }) => look.text)];
-  const stagesOf = (stages) => (stages.length > 6
+  const numbers = (stages) => (stages.length > 6
     ? `${stages.slice(0, 5).join(", ")}, …, ${stages[stages.length - 1]}` : stages.join(", "));
+  const stagesOf = (stages) => {
+    const branches = [...new Set(stages.map(branchOf))].filter((branch) => branch).slice(0, 6);
+    return [numbers(stages), ...branches.flatMap((branch) => [" ", mark(branch)])];
+  };
   document.getElementById("totals").append(
     element("thead", {}, element("tr", {}, ...heads.map((h) => element("th", { scope: "col" }, h)))),
     element("tbody", {}, ...RANKS.map((rank, r) =>
       row(`rank ${r}`, stagesOf(rank.stages), rank.totals, WHOLE))),
-    element("tfoot", {}, row("all", "", sums, allTime)));
+    element("tfoot", {}, row("all", [], sums, allTime)));
   document.body.dataset.rows = RANKS.length;
 }
 
 fillHead();
 fillLegend();
+fillBranchLegend();
 fillTotals();
+fillBranchTotals();
 measure();
 readColours();
 listen();

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "scenario.h"
 
 static rrfp_error error;
 
-static void print_bits(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  printf("%016" PRIx64 "\n", bits);
-}
-
 struct samples {
   int32_t *tokens, *targets; /* batch x context */
   rrfp_tensor *inputs;       /* microbatches x 2 */
 };
-
-static void *allocate(size_t count, size_t size) {
-  void *const made = calloc(count, size);
-  if (made == NULL) fatal("out of memory", "samples");
-  return made;
-}
 
 static void read_batch(const struct scenario *s, const rrfp_data *data, rrfp_split split,
                        uint64_t position, struct samples *samples, rrfp_batch *batch) {

@@ -6,6 +6,7 @@
  */
 #include "scenario.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,18 @@ void fatal(const char *what, const char *detail) {
 
 void check(rrfp_status status, const rrfp_error *error) {
   if (status < 0) fatal(rrfp_status_name(status), error->text);
+}
+
+void *allocate(size_t count, size_t size) {
+  void *const made = calloc(count, size);
+  if (made == NULL) fatal("out of memory", "samples");
+  return made;
+}
+
+void print_bits(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  printf("%016" PRIx64 "\n", bits);
 }
 
 static char *copy(const char *text) {
@@ -91,6 +104,24 @@ static void set(struct scenario *s, const char *file, const char *key, const cha
     s->lr = atof(value);
   } else if (strcmp(key, "seed") == 0) {
     s->seed = strtoull(value, NULL, 10);
+  } else if (strcmp(key, "picture") == 0) {
+    s->picture = resolve(file, value);
+  } else if (strcmp(key, "image_size") == 0) {
+    s->image_size = atoi(value);
+  } else if (strcmp(key, "patch") == 0) {
+    s->patch = atoi(value);
+  } else if (strcmp(key, "vision_layers") == 0) {
+    s->vision_layers = atoi(value);
+  } else if (strcmp(key, "vision_dim") == 0) {
+    s->vision_dim = atoi(value);
+  } else if (strcmp(key, "vision_heads") == 0) {
+    s->vision_heads = atoi(value);
+  } else if (strcmp(key, "ranks") == 0) {
+    s->ranks = atoi(value);
+  } else if (strcmp(key, "grouping") == 0) {
+    s->grouping = strcmp(value, "cost") == 0 ? RRFP_GROUPING_COST : RRFP_GROUPING_COUNT;
+  } else if (strcmp(key, "caption") == 0) {
+    s->caption = atoi(value);
   } else if (strcmp(key, "load") == 0) {
     s->load = resolve(file, value);
   } else if (strcmp(key, "save") == 0) {
@@ -123,6 +154,8 @@ int main(int argc, char **argv) {
     run_chain(&scenario);
   } else if (scenario.name != NULL && strcmp(scenario.name, "gpt") == 0) {
     run_gpt(&scenario);
+  } else if (scenario.name != NULL && strcmp(scenario.name, "vision") == 0) {
+    run_vision(&scenario);
   } else {
     fatal("unknown scenario", scenario.name != NULL ? scenario.name : "none");
   }

@@ -6,7 +6,7 @@
 #ifndef TESTS_BINDINGS_C_SCENARIO_H
 #define TESTS_BINDINGS_C_SCENARIO_H
 
-#include <rrfp/train.h>
+#include <rrfp/multimodal.h>
 
 enum { kMost = 64 };
 
@@ -21,7 +21,7 @@ struct scenario {
   int fail_stage; /* -1 = none */
   int fail_microbatch;
   const char *fail_text;
-  /* gpt */
+  /* gpt and vision */
   const char *data;
   int context, layers, dim, heads;
   int batch, steps;
@@ -29,15 +29,23 @@ struct scenario {
   uint64_t seed;
   const char *load; /* or null */
   const char *save; /* or null */
-  /* both */
+  /* vision */
+  const char *picture;
+  int image_size, patch, vision_layers, vision_dim, vision_heads;
+  int ranks, caption;
+  rrfp_grouping grouping;
+  /* all */
   int stages, microbatches;
 };
 
 /* Ends the program. */
 void fatal(const char *what, const char *detail);
 void check(rrfp_status status, const rrfp_error *error);
+void *allocate(size_t count, size_t size);
+void print_bits(double value); /* ends the line */
 
 void run_chain(const struct scenario *s);
 void run_gpt(const struct scenario *s);
+void run_vision(const struct scenario *s);
 
 #endif

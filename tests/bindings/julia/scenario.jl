@@ -9,7 +9,10 @@ using RRFP
 const known = Dict(
     "chain" => ["weights", "inputs", "hint", "hint_file", "order", "fail"],
     "gpt" => ["data", "context", "layers", "dim", "heads", "dropout", "stages", "hint", "batch",
-              "microbatches", "steps", "lr", "seed", "load", "save"])
+              "microbatches", "steps", "lr", "seed", "load", "save"],
+    "vision" => ["data", "picture", "image_size", "patch", "vision_layers", "vision_dim",
+                 "vision_heads", "context", "layers", "dim", "heads", "dropout", "stages", "ranks",
+                 "hint", "grouping", "batch", "microbatches", "steps", "caption", "lr", "seed"])
 
 function read_scenario(path)
     values = Dict{String,String}()
@@ -147,9 +150,56 @@ function run_gpt(folder, values)
     foreach(close, (trainer, model, data))
 end
 
+# ---- The vision-language model ------------------------------------------------------------------
+
+function run_vision(folder, values)
+    int(key) = parse(Int, values[key])
+    batch, microbatches, context = int("batch"), int("microbatches"), int("context")
+    image_size, patch = int("image_size"), int("patch")
+    samples = Samples(joinpath(folder, values["data"]); image_size = image_size,
+                      image_tokens = (image_size ÷ patch)^2, context = context,
+                      grouping = Symbol(get(values, "grouping", "count")))
+    facts = RRFP.info(samples)
+    println("samples ", join((facts.train_samples, facts.validation_samples, facts.images,
+                              facts.images_max, facts.tokens), " "))
+    pixels = read_picture(joinpath(folder, values["picture"]), image_size)
+    println("picture ", join((string(reinterpret(UInt32, x); base = 16, pad = 8)
+                              for x in (first(pixels), last(pixels))), " "))
+    language = (vocabulary = RRFP.Raw.RRFP_SAMPLES_VOCABULARY, context = context,
+                layers = int("layers"), dim = int("dim"), heads = int("heads"),
+                dropout = parse(Float64, get(values, "dropout", "0")))
+    vision = (image_size = image_size, patch = patch, layers = int("vision_layers"),
+              dim = int("vision_dim"), heads = int("vision_heads"))
+    model = Model(:vision_language; language = language, vision = vision)
+    first_blocks, stage_ranks = RRFP.place(model, int("stages"), int("ranks"))
+    println("blocks ", join(first_blocks, " "))
+    println("ranks ", join(stage_ranks, " "))
+    trainer = Trainer(model; hint = get(values, "hint", nothing), stages = int("stages"),
+                      ranks = int("ranks"), first_blocks = first_blocks, stage_ranks = stage_ranks,
+                      lr = parse(Float64, values["lr"]), seed = int("seed"))
+    for step in 0:int("steps")-1
+        report = step!(trainer, read(samples, :train, step * batch, batch, microbatches))
+        println("loss ", report.step, " ", bits(report.loss))
+    end
+    for (s, report) in enumerate(RRFP.stage_reports(trainer))
+        println("stage ", join((s - 1, report.rank, report.first_block, report.last_block,
+                                report.branch, report.microbatches), " "))
+    end
+    report = evaluate(trainer, read(samples, :validation, 0, batch, microbatches))
+    println("validation ", bits(report.loss))
+    println("losses ", join(map(bits, RRFP.losses(trainer)), " "))
+    println("weights ", RRFP.weights_sha256(trainer))
+    generator = Generator(trainer, context)
+    start_inputs!(generator, read_at(samples, :validation, [0], 1)[1])
+    println("caption ", join((next!(generator; temperature = 0) for _ in 1:int("caption")), " "))
+    foreach(close, (trainer, model, samples))
+end
+
+const runners = Dict("chain" => run_chain, "gpt" => run_gpt, "vision" => run_vision)
+
 function main(path)
     kind, values = read_scenario(path)
-    (kind == "chain" ? run_chain : run_gpt)(dirname(abspath(path)), values)
+    runners[kind](dirname(abspath(path)), values)
 end
 
 if length(ARGS) != 1

@@ -16,6 +16,9 @@ import rrfp
 CHAIN_KEYS = {"weights", "inputs", "hint", "hint_file", "order", "fail"}
 GPT_KEYS = {"data", "context", "layers", "dim", "heads", "dropout", "stages", "hint", "batch",
             "microbatches", "steps", "lr", "seed", "load", "save"}
+VISION_KEYS = GPT_KEYS - {"load", "save"} | {
+    "picture", "image_size", "patch", "vision_layers", "vision_dim", "vision_heads", "ranks",
+    "grouping", "caption"}
 
 
 class ScenarioError(Exception):
@@ -35,12 +38,12 @@ def read(path):
                 kind = value
             else:
                 keys[key] = value
-    allowed = {"chain": CHAIN_KEYS, "gpt": GPT_KEYS}.get(kind)
+    allowed = {"chain": CHAIN_KEYS, "gpt": GPT_KEYS, "vision": VISION_KEYS}.get(kind)
     if allowed is None:
         raise ScenarioError(f"{path}: scenario {kind!r} is not known")
     if unknown := set(keys) - allowed:
         raise ScenarioError(f"{path}: keys are not known: {', '.join(sorted(unknown))}")
-    for key in ("hint_file", "data", "load", "save"):
+    for key in ("hint_file", "data", "picture", "load", "save"):
         if key in keys:
             keys[key] = os.path.join(os.path.dirname(os.path.abspath(path)), keys[key])
     return kind, keys
@@ -133,13 +136,56 @@ def run_gpt(keys):
             trainer.save(keys["save"], position=number["steps"] * batch)
 
 
+# ---- The vision-language model ------------------------------------------------------------------
+
+
+def run_vision(keys):
+    number = {key: int(text) for key, text in keys.items() if text.isdigit()}
+    batch, microbatches = number["batch"], number["microbatches"]
+    stages, ranks = number["stages"], number["ranks"]
+    image_size, patch = number["image_size"], number["patch"]
+    with rrfp.Samples(keys["data"], image_size=image_size, context=number["context"],
+                      image_tokens=(image_size // patch) ** 2,
+                      grouping=keys.get("grouping", "count")) as samples:
+        info = samples.info
+        print("samples", info.train_samples, info.validation_samples, info.images,
+              info.images_max, info.tokens)
+        pixels = rrfp.read_picture(keys["picture"], image_size).ravel()
+        print("picture", *(struct.pack(">f", pixels[i]).hex() for i in (0, -1)))
+        model = rrfp.Model.vision_language(
+            language=dict(vocabulary=rrfp.SAMPLES_VOCABULARY, context=number["context"],
+                          layers=number["layers"], dim=number["dim"], heads=number["heads"],
+                          dropout=float(keys.get("dropout", 0))),
+            vision=dict(image_size=image_size, patch=patch, layers=number["vision_layers"],
+                        dim=number["vision_dim"], heads=number["vision_heads"]))
+        first_blocks, stage_ranks = model.place(stages, ranks)
+        print("blocks", *first_blocks)
+        print("ranks", *stage_ranks)
+        with rrfp.Trainer(model, stages=stages, ranks=ranks, first_blocks=first_blocks,
+                          stage_ranks=stage_ranks, hint=keys.get("hint"), lr=float(keys["lr"]),
+                          seed=number.get("seed", 0)) as trainer:
+            for step in range(number["steps"]):
+                report = trainer.step(samples.read(step * batch, batch, microbatches))
+                print("loss", report.step, bits(report.loss))
+            for stage, report in enumerate(trainer.stage_reports()):
+                print("stage", stage, report.rank, report.first_block, report.last_block,
+                      report.branch, report.microbatches)
+            report = trainer.evaluate(samples.read(0, batch, microbatches, "validation"))
+            print("validation", bits(report.loss))
+            print("losses", *map(bits, trainer.losses()))
+            print("weights", trainer.weights_sha256())
+            with trainer.generator(number["context"]) as generator:
+                generator.start_inputs(samples.read_at([0], 1, "validation")[0])
+                print("caption", *generator.generate(number["caption"], temperature=0))
+
+
 def main(arguments):
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 1
     try:
         kind, keys = read(arguments[0])
-        {"chain": run_chain, "gpt": run_gpt}[kind](keys)
+        {"chain": run_chain, "gpt": run_gpt, "vision": run_vision}[kind](keys)
     except (ScenarioError, rrfp.Error, OSError, ValueError, KeyError) as error:
         print(f"scenario.py: {type(error).__name__}: {error}", file=sys.stderr)
         return 1

@@ -51,6 +51,23 @@ class Processes(unittest.TestCase):
         self.assertNotIn("terminate", errors)
         return lines, seconds
 
+    def test_samples_that_are_left_open(self):
+        lines, seconds = self.run_program("""
+            manifest = os.path.join(os.path.dirname(TEXT), "pictures", "samples.jsonl")
+            samples = rrfp.Samples(manifest, image_size=64, image_tokens=4, context=48)
+            thread = threading.Thread(target=lambda: samples.read(0, 1000, 2), daemon=True)
+            thread.start()
+            time.sleep(0.01)
+            try:
+                for _ in range(3):
+                    samples.read(11, 2, 1)  # decodes ahead
+            except rrfp.Busy:
+                pass
+            print("ending")
+        """)
+        self.assertEqual(lines, ["ending"])
+        self.assertLess(seconds, SECONDS + 1)
+
     def test_ctrl_c_ends_a_waiting_rank(self):
         lines, _ = self.run_program("""
             with rrfp.Pipeline(rrfp.Graph.chain(2)) as pipeline:

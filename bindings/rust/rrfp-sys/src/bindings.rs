@@ -112,6 +112,8 @@ pub const RRFP_OP_RESHAPE: i32 = 15;
 pub const RRFP_OP_MEAN: i32 = 16;
 pub const RRFP_OP_CROSS_ENTROPY: i32 = 17;
 pub const RRFP_OP_SQUARED_ERROR: i32 = 18;
+pub const RRFP_OP_PATCHES: i32 = 19;
+pub const RRFP_OP_MERGE_ROWS: i32 = 20;
 pub const RRFP_OP_INPUTS_MAX: i32 = 16;
 pub const RRFP_OP_CAUSAL: i32 = 1;
 pub const RRFP_GPT_TIED: i32 = 1;
@@ -142,6 +144,14 @@ pub const RRFP_DATA_U16: i32 = 1;
 pub const RRFP_DATA_U32: i32 = 2;
 pub const RRFP_SPLIT_TRAIN: i32 = 0;
 pub const RRFP_SPLIT_VALIDATION: i32 = 1;
+pub const RRFP_VISION_FROZEN: i32 = 1;
+pub const RRFP_VISION_CONV_STEM: i32 = 2;
+pub const RRFP_TOKEN_IMAGE: i32 = 256;
+pub const RRFP_TOKEN_END: i32 = 257;
+pub const RRFP_SAMPLES_VOCABULARY: i32 = 258;
+pub const RRFP_SAMPLES_INPUTS: i32 = 6;
+pub const RRFP_GROUPING_COUNT: i32 = 0;
+pub const RRFP_GROUPING_COST: i32 = 1;
 pub type __uint8_t = ::std::os::raw::c_uchar;
 pub type __int32_t = ::std::os::raw::c_int;
 pub type __uint32_t = ::std::os::raw::c_uint;
@@ -3350,13 +3360,15 @@ pub struct rrfp_operation {
     pub base: f64,
     pub shape: *const i64,
     pub ndim: i32,
-    pub reserved: i32,
+    pub kernel: i32,
+    pub stride: i32,
+    pub padding: i32,
 }
 #[test]
 fn bindgen_test_layout_rrfp_operation() {
     assert_eq!(
         ::std::mem::size_of::<rrfp_operation>(),
-        96usize,
+        104usize,
         concat!("Size of: ", stringify!(rrfp_operation))
     );
     assert_eq!(
@@ -3653,23 +3665,57 @@ fn bindgen_test_layout_rrfp_operation() {
         );
     }
     test_field_ndim();
-    fn test_field_reserved() {
+    fn test_field_kernel() {
         assert_eq!(
             unsafe {
                 let uninit = ::std::mem::MaybeUninit::<rrfp_operation>::uninit();
                 let ptr = uninit.as_ptr();
-                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+                ::std::ptr::addr_of!((*ptr).kernel) as usize - ptr as usize
             },
             92usize,
             concat!(
                 "Offset of field: ",
                 stringify!(rrfp_operation),
                 "::",
-                stringify!(reserved)
+                stringify!(kernel)
             )
         );
     }
-    test_field_reserved();
+    test_field_kernel();
+    fn test_field_stride() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_operation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stride) as usize - ptr as usize
+            },
+            96usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_operation),
+                "::",
+                stringify!(stride)
+            )
+        );
+    }
+    test_field_stride();
+    fn test_field_padding() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_operation>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).padding) as usize - ptr as usize
+            },
+            100usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_operation),
+                "::",
+                stringify!(padding)
+            )
+        );
+    }
+    test_field_padding();
 }
 extern "C" {
     pub fn rrfp_operation_init(operation: *mut rrfp_operation);
@@ -3686,6 +3732,14 @@ extern "C" {
     pub fn rrfp_model_set_loss(
         model: *mut rrfp_model,
         value: i32,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_model_add_loss(
+        model: *mut rrfp_model,
+        value: i32,
+        factor: f64,
         error: *mut rrfp_error,
     ) -> rrfp_status;
 }
@@ -3937,7 +3991,7 @@ pub struct rrfp_model_info {
     pub values: i32,
     pub parameters: i32,
     pub blocks: i32,
-    pub reserved: i32,
+    pub losses: i32,
     pub parameter_elements: i64,
     pub trainable_elements: i64,
 }
@@ -4038,23 +4092,23 @@ fn bindgen_test_layout_rrfp_model_info() {
         );
     }
     test_field_blocks();
-    fn test_field_reserved() {
+    fn test_field_losses() {
         assert_eq!(
             unsafe {
                 let uninit = ::std::mem::MaybeUninit::<rrfp_model_info>::uninit();
                 let ptr = uninit.as_ptr();
-                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+                ::std::ptr::addr_of!((*ptr).losses) as usize - ptr as usize
             },
             20usize,
             concat!(
                 "Offset of field: ",
                 stringify!(rrfp_model_info),
                 "::",
-                stringify!(reserved)
+                stringify!(losses)
             )
         );
     }
-    test_field_reserved();
+    test_field_losses();
     fn test_field_parameter_elements() {
         assert_eq!(
             unsafe {
@@ -4154,6 +4208,17 @@ extern "C" {
         error: *mut rrfp_error,
     ) -> rrfp_status;
 }
+extern "C" {
+    pub fn rrfp_model_place(
+        model: *const rrfp_model,
+        stages: i32,
+        ranks: i32,
+        block_costs: *const i64,
+        first_blocks: *mut i32,
+        stage_ranks: *mut i32,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct rrfp_trainer {
@@ -4202,12 +4267,13 @@ pub struct rrfp_trainer_options {
     pub delay_us_max: i64,
     pub log: rrfp_log_fn,
     pub log_user_data: *mut ::std::os::raw::c_void,
+    pub stage_ranks: *const i32,
 }
 #[test]
 fn bindgen_test_layout_rrfp_trainer_options() {
     assert_eq!(
         ::std::mem::size_of::<rrfp_trainer_options>(),
-        224usize,
+        232usize,
         concat!("Size of: ", stringify!(rrfp_trainer_options))
     );
     assert_eq!(
@@ -4810,6 +4876,23 @@ fn bindgen_test_layout_rrfp_trainer_options() {
         );
     }
     test_field_log_user_data();
+    fn test_field_stage_ranks() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_trainer_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).stage_ranks) as usize - ptr as usize
+            },
+            224usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_trainer_options),
+                "::",
+                stringify!(stage_ranks)
+            )
+        );
+    }
+    test_field_stage_ranks();
 }
 extern "C" {
     pub fn rrfp_trainer_options_init(options: *mut rrfp_trainer_options);
@@ -5515,10 +5598,172 @@ extern "C" {
         error: *mut rrfp_error,
     ) -> rrfp_status;
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rrfp_stage_report {
+    pub struct_size: u32,
+    pub rank: i32,
+    pub first_block: i32,
+    pub last_block: i32,
+    pub branch: i32,
+    pub microbatches: i32,
+    pub busy_ns: i64,
+}
+#[test]
+fn bindgen_test_layout_rrfp_stage_report() {
+    assert_eq!(
+        ::std::mem::size_of::<rrfp_stage_report>(),
+        32usize,
+        concat!("Size of: ", stringify!(rrfp_stage_report))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<rrfp_stage_report>(),
+        8usize,
+        concat!("Alignment of ", stringify!(rrfp_stage_report))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_rank() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).rank) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(rank)
+            )
+        );
+    }
+    test_field_rank();
+    fn test_field_first_block() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).first_block) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(first_block)
+            )
+        );
+    }
+    test_field_first_block();
+    fn test_field_last_block() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).last_block) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(last_block)
+            )
+        );
+    }
+    test_field_last_block();
+    fn test_field_branch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).branch) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(branch)
+            )
+        );
+    }
+    test_field_branch();
+    fn test_field_microbatches() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).microbatches) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(microbatches)
+            )
+        );
+    }
+    test_field_microbatches();
+    fn test_field_busy_ns() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_stage_report>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).busy_ns) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_stage_report),
+                "::",
+                stringify!(busy_ns)
+            )
+        );
+    }
+    test_field_busy_ns();
+}
+extern "C" {
+    pub fn rrfp_stage_report_init(report: *mut rrfp_stage_report);
+}
+extern "C" {
+    pub fn rrfp_trainer_stage_report(
+        trainer: *mut rrfp_trainer,
+        stage: i32,
+        out: *mut rrfp_stage_report,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
 extern "C" {
     pub fn rrfp_trainer_first_blocks(
         trainer: *mut rrfp_trainer,
         first_blocks: *mut i32,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_trainer_losses(
+        trainer: *mut rrfp_trainer,
+        losses: *mut f64,
+        count: usize,
         error: *mut rrfp_error,
     ) -> rrfp_status;
 }
@@ -6196,6 +6441,604 @@ extern "C" {
         generator: *mut rrfp_generator,
         logits: *mut f32,
         count: usize,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+pub type rrfp_vision_flags = u32;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rrfp_vision_options {
+    pub struct_size: u32,
+    pub flags: rrfp_vision_flags,
+    pub image_size: i32,
+    pub patch: i32,
+    pub layers: i32,
+    pub dim: i32,
+    pub heads: i32,
+    pub hidden: i32,
+}
+#[test]
+fn bindgen_test_layout_rrfp_vision_options() {
+    assert_eq!(
+        ::std::mem::size_of::<rrfp_vision_options>(),
+        32usize,
+        concat!("Size of: ", stringify!(rrfp_vision_options))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<rrfp_vision_options>(),
+        4usize,
+        concat!("Alignment of ", stringify!(rrfp_vision_options))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_flags() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).flags) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(flags)
+            )
+        );
+    }
+    test_field_flags();
+    fn test_field_image_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).image_size) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(image_size)
+            )
+        );
+    }
+    test_field_image_size();
+    fn test_field_patch() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).patch) as usize - ptr as usize
+            },
+            12usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(patch)
+            )
+        );
+    }
+    test_field_patch();
+    fn test_field_layers() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).layers) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(layers)
+            )
+        );
+    }
+    test_field_layers();
+    fn test_field_dim() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).dim) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(dim)
+            )
+        );
+    }
+    test_field_dim();
+    fn test_field_heads() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).heads) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(heads)
+            )
+        );
+    }
+    test_field_heads();
+    fn test_field_hidden() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_vision_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).hidden) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_vision_options),
+                "::",
+                stringify!(hidden)
+            )
+        );
+    }
+    test_field_hidden();
+}
+extern "C" {
+    pub fn rrfp_vision_options_init(options: *mut rrfp_vision_options);
+}
+extern "C" {
+    pub fn rrfp_model_create_vision_language(
+        language: *const rrfp_gpt_options,
+        vision: *const rrfp_vision_options,
+        out: *mut *mut rrfp_model,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rrfp_samples {
+    _unused: [u8; 0],
+}
+pub type rrfp_grouping = i32;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rrfp_samples_options {
+    pub struct_size: u32,
+    pub grouping: rrfp_grouping,
+    pub path: *const ::std::os::raw::c_char,
+    pub image_size: i32,
+    pub image_tokens: i32,
+    pub context: i32,
+    pub ahead: i32,
+    pub validation_share: f64,
+    pub image_cost: f64,
+    pub seed: u64,
+    pub pixels_max: i64,
+}
+#[test]
+fn bindgen_test_layout_rrfp_samples_options() {
+    assert_eq!(
+        ::std::mem::size_of::<rrfp_samples_options>(),
+        64usize,
+        concat!("Size of: ", stringify!(rrfp_samples_options))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<rrfp_samples_options>(),
+        8usize,
+        concat!("Alignment of ", stringify!(rrfp_samples_options))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_grouping() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).grouping) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(grouping)
+            )
+        );
+    }
+    test_field_grouping();
+    fn test_field_path() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).path) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(path)
+            )
+        );
+    }
+    test_field_path();
+    fn test_field_image_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).image_size) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(image_size)
+            )
+        );
+    }
+    test_field_image_size();
+    fn test_field_image_tokens() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).image_tokens) as usize - ptr as usize
+            },
+            20usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(image_tokens)
+            )
+        );
+    }
+    test_field_image_tokens();
+    fn test_field_context() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).context) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(context)
+            )
+        );
+    }
+    test_field_context();
+    fn test_field_ahead() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).ahead) as usize - ptr as usize
+            },
+            28usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(ahead)
+            )
+        );
+    }
+    test_field_ahead();
+    fn test_field_validation_share() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).validation_share) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(validation_share)
+            )
+        );
+    }
+    test_field_validation_share();
+    fn test_field_image_cost() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).image_cost) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(image_cost)
+            )
+        );
+    }
+    test_field_image_cost();
+    fn test_field_seed() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).seed) as usize - ptr as usize
+            },
+            48usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(seed)
+            )
+        );
+    }
+    test_field_seed();
+    fn test_field_pixels_max() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_options>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).pixels_max) as usize - ptr as usize
+            },
+            56usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_options),
+                "::",
+                stringify!(pixels_max)
+            )
+        );
+    }
+    test_field_pixels_max();
+}
+extern "C" {
+    pub fn rrfp_samples_options_init(options: *mut rrfp_samples_options);
+}
+extern "C" {
+    pub fn rrfp_samples_open(
+        options: *const rrfp_samples_options,
+        out: *mut *mut rrfp_samples,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_samples_destroy(samples: *mut rrfp_samples);
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct rrfp_samples_info {
+    pub struct_size: u32,
+    pub reserved: i32,
+    pub train_samples: i64,
+    pub validation_samples: i64,
+    pub images: i64,
+    pub images_max: i64,
+    pub tokens: i64,
+}
+#[test]
+fn bindgen_test_layout_rrfp_samples_info() {
+    assert_eq!(
+        ::std::mem::size_of::<rrfp_samples_info>(),
+        48usize,
+        concat!("Size of: ", stringify!(rrfp_samples_info))
+    );
+    assert_eq!(
+        ::std::mem::align_of::<rrfp_samples_info>(),
+        8usize,
+        concat!("Alignment of ", stringify!(rrfp_samples_info))
+    );
+    fn test_field_struct_size() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).struct_size) as usize - ptr as usize
+            },
+            0usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(struct_size)
+            )
+        );
+    }
+    test_field_struct_size();
+    fn test_field_reserved() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).reserved) as usize - ptr as usize
+            },
+            4usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(reserved)
+            )
+        );
+    }
+    test_field_reserved();
+    fn test_field_train_samples() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).train_samples) as usize - ptr as usize
+            },
+            8usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(train_samples)
+            )
+        );
+    }
+    test_field_train_samples();
+    fn test_field_validation_samples() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).validation_samples) as usize - ptr as usize
+            },
+            16usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(validation_samples)
+            )
+        );
+    }
+    test_field_validation_samples();
+    fn test_field_images() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).images) as usize - ptr as usize
+            },
+            24usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(images)
+            )
+        );
+    }
+    test_field_images();
+    fn test_field_images_max() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).images_max) as usize - ptr as usize
+            },
+            32usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(images_max)
+            )
+        );
+    }
+    test_field_images_max();
+    fn test_field_tokens() {
+        assert_eq!(
+            unsafe {
+                let uninit = ::std::mem::MaybeUninit::<rrfp_samples_info>::uninit();
+                let ptr = uninit.as_ptr();
+                ::std::ptr::addr_of!((*ptr).tokens) as usize - ptr as usize
+            },
+            40usize,
+            concat!(
+                "Offset of field: ",
+                stringify!(rrfp_samples_info),
+                "::",
+                stringify!(tokens)
+            )
+        );
+    }
+    test_field_tokens();
+}
+extern "C" {
+    pub fn rrfp_samples_info_init(info: *mut rrfp_samples_info);
+}
+extern "C" {
+    pub fn rrfp_samples_get_info(
+        samples: *const rrfp_samples,
+        out: *mut rrfp_samples_info,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_samples_read(
+        samples: *mut rrfp_samples,
+        split: rrfp_split,
+        position: u64,
+        count: i32,
+        microbatches: i32,
+        out_batch: *mut rrfp_batch,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_samples_read_at(
+        samples: *mut rrfp_samples,
+        split: rrfp_split,
+        positions: *const u64,
+        count: i32,
+        microbatches: i32,
+        out_batch: *mut rrfp_batch,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_picture_read(
+        path: *const ::std::os::raw::c_char,
+        image_size: i32,
+        pixels_max: i64,
+        pixels: *mut f32,
+        error: *mut rrfp_error,
+    ) -> rrfp_status;
+}
+extern "C" {
+    pub fn rrfp_generator_start_inputs(
+        generator: *mut rrfp_generator,
+        inputs: *const rrfp_tensor,
         error: *mut rrfp_error,
     ) -> rrfp_status;
 }

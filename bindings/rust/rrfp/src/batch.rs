@@ -3,7 +3,7 @@ use crate::ffi::{self, check_length, pointer_or_null, set_flag, sys};
 use crate::{Result, Tensor};
 
 /// The data of a step, read in place: a row of tensors for each microbatch, one for each input of
-/// the model, in the order of adding.
+/// the model, in the order of adding. Extents may be 0, as for a microbatch without pictures.
 #[derive(Clone, Debug, Default)]
 pub struct Batch<'a> {
     inputs: Vec<Tensor<'a>>,
@@ -41,10 +41,35 @@ impl<'a> Batch<'a> {
         Ok(batch)
     }
 
+    /// What the library has filled in: rows of `row` tensors. The caller vouches that their memory
+    /// stays as it is for `'a`.
+    ///
+    /// # Safety
+    ///
+    /// `raw.inputs` is valid, as many as `raw.microbatches` says.
+    pub(crate) unsafe fn from_raw(raw: &sys::rrfp_batch, row: usize) -> Self {
+        let mut batch = Self::new();
+        let microbatches = usize::try_from(raw.microbatches).unwrap_or(0);
+        for i in 0..microbatches * row {
+            // SAFETY: that is what the caller promises.
+            batch
+                .inputs
+                .push(Tensor::from_raw(unsafe { *raw.inputs.add(i) }));
+        }
+        batch.rows = vec![row; microbatches];
+        batch
+    }
+
     /// Adds a microbatch.
     pub fn push(&mut self, inputs: &[Tensor<'a>]) {
         self.inputs.extend_from_slice(inputs);
         self.rows.push(inputs.len());
+    }
+
+    /// The inputs of a microbatch, which must be one of 0 .. [`len`](Self::len) - 1.
+    pub fn microbatch(&self, m: usize) -> &[Tensor<'a>] {
+        let first: usize = self.rows[..m].iter().sum();
+        &self.inputs[first..first + self.rows[m]]
     }
 
     /// Gradients add up over so many pipeline runs of equal length; 0 = 1.

@@ -2,8 +2,8 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use crate::ffi::{self, call, setters, sys, Raw};
-use crate::{Result, Trainer};
+use crate::ffi::{self, call, check_length, setters, sys, Raw};
+use crate::{Result, Tensor, Trainer};
 
 /// How the next token is drawn.
 #[derive(Clone, Debug)]
@@ -62,6 +62,22 @@ impl<'t> Generator<'t> {
     pub fn start(&mut self, tokens: &[i32]) -> Result<()> {
         call(|error| unsafe {
             sys::rrfp_generator_start(self.raw.as_ptr(), tokens.as_ptr(), tokens.len(), error)
+        })?;
+        Ok(())
+    }
+
+    /// Forgets everything and reads the inputs of one sequence, pictures too (a vision-language
+    /// model): a [`microbatch`](crate::Batch::microbatch) as [`Samples::read`](crate::Samples::read)
+    /// gives it, B = 1, T at most the context. Targets are not looked at and may be empty, `[1, 0]`.
+    /// [`draw`](Self::draw) then goes on with text, in the last segment; there a picture cannot be
+    /// forgotten, so it fails with [`ErrorKind::BadState`](crate::ErrorKind::BadState) once the
+    /// context is full. After an error the generator is as it was.
+    pub fn start_inputs(&mut self, inputs: &[Tensor<'_>]) -> Result<()> {
+        check_length("inputs", inputs.len(), sys::RRFP_SAMPLES_INPUTS as usize)?;
+        // A Tensor is a transparent rrfp_tensor.
+        call(|error| unsafe {
+            let inputs = inputs.as_ptr() as *const sys::rrfp_tensor;
+            sys::rrfp_generator_start_inputs(self.raw.as_ptr(), inputs, error)
         })?;
         Ok(())
     }

@@ -40,7 +40,8 @@
 //! own, and [`Rank::next`] for loops of your own.
 //!
 //! Or describe a [`Model`] as a graph of operations, or take the language model that is there
-//! ([`Model::gpt`]), and let a [`Trainer`] train it on [`Data`]; a [`Generator`] writes with it. A
+//! ([`Model::gpt`]), and let a [`Trainer`] train it on [`Data`]; a [`Generator`] writes with it.
+//! [`Model::vision_language`] also reads pictures, and [`Samples`] has pictures and text for it. A
 //! [`Simulation`] runs the same scheduler in virtual time, and [`trace`] draws timelines.
 //!
 //! # Memory
@@ -88,6 +89,7 @@ mod operation;
 mod pipeline;
 mod rank;
 mod run;
+mod samples;
 mod simulation;
 mod task;
 mod tensor;
@@ -103,20 +105,25 @@ pub use error::{Error, ErrorKind, Result};
 pub use generator::{Generator, Sampling};
 pub use graph::{Graph, Stage};
 pub use hint::{Hint, HintInfo, HintTask, Layout, Lower};
-pub use model::{GptOptions, Init, Model, ModelInfo, Parameter, Training, Value};
+pub use model::{GptOptions, Init, Model, ModelInfo, Parameter, Training, Value, VisionOptions};
 pub use operation::Operation;
 pub use pipeline::{Canceller, Pipeline, PipelineOptions};
 pub use rank::{Next, Rank, Step, StepReport, Waker};
 /// The C interface as it is; its `DLManagedTensor` is what other libraries exchange.
 pub use rrfp_sys as sys;
 pub use run::{run_step, StageError};
+pub use samples::{
+    read_picture, Grouping, Samples, SamplesInfo, SamplesOptions, SAMPLES_VOCABULARY, TOKEN_END,
+    TOKEN_IMAGE,
+};
 pub use simulation::{
     presets, stress, Readiness, SimulatedStep, Simulation, SimulationOptions, StressReport,
 };
 pub use task::{Events, Task};
 pub use tensor::{Message, Output, SharedTensor, Tensor};
 pub use trainer::{
-    describe_checkpoint, SaveOptions, Slot, TrainReport, Trainer, TrainerCanceller, TrainerInfo,
+    describe_checkpoint, SaveOptions, Slot, StageReport, TrainReport, Trainer, TrainerCanceller,
+    TrainerInfo,
 };
 pub use trainer_options::{Decay, NonFinite, Optimizer, Reduction, TrainerOptions};
 

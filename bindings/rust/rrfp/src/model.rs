@@ -103,6 +103,52 @@ impl GptOptions {
     }
 }
 
+/// The options of a vision transformer (Dosovitskiy et al. 2021).
+#[derive(Clone, Debug)]
+pub struct VisionOptions {
+    raw: Raw<sys::rrfp_vision_options>,
+}
+
+impl Default for VisionOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl VisionOptions {
+    pub fn new() -> Self {
+        Self {
+            raw: Raw(ffi::init(sys::rrfp_vision_options_init)),
+        }
+    }
+
+    /// The encoder is not trained; the projector is.
+    #[must_use]
+    pub fn frozen(mut self, on: bool) -> Self {
+        set_flag(&mut self.raw.0.flags, sys::RRFP_VISION_FROZEN, on);
+        self
+    }
+
+    /// Convolutions instead of one linear layer make the patches.
+    #[must_use]
+    pub fn conv_stem(mut self, on: bool) -> Self {
+        set_flag(&mut self.raw.0.flags, sys::RRFP_VISION_CONV_STEM, on);
+        self
+    }
+
+    setters! {
+        /// Pixels a side; pictures are square and have 3 channels.
+        image_size: i32,
+        /// Pixels a side; divides `image_size`. With `conv_stem` a power of two, at least 4.
+        patch: i32,
+        layers: i32,
+        dim: i32,
+        heads: i32,
+        /// Of the feed-forward layers; 0 = 4 dim.
+        hidden: i32,
+    }
+}
+
 report! {
     /// How large a model is.
     ModelInfo from rrfp_model_info, rrfp_model_info_init {
@@ -110,6 +156,7 @@ report! {
         values: i32,
         parameters: i32,
         blocks: i32,
+        losses: i32,
         parameter_elements: i64,
         trainable_elements: i64,
     }
@@ -159,7 +206,31 @@ impl Model {
         Ok(Self { raw })
     }
 
-    /// The language model that a checkpoint was made from.
+    /// A language model that reads pictures: an encoder makes (image_size / patch)^2 rows of each
+    /// picture, a projector turns them into rows of the language model's width, and these take the
+    /// places of marked tokens. Several samples may lie in one sequence, side by side.
+    ///
+    /// Inputs, all i32 `[B, T]` but the last one; [`Samples::read`](crate::Samples::read) makes
+    /// them:
+    ///
+    /// - `tokens`: ids below the vocabulary
+    /// - `targets`: the next token, or -100 where there is nothing to predict
+    /// - `segments`: the sample of each position, a run of equal numbers
+    /// - `positions`: of each position in its sample, 0 .. context - 1
+    /// - `sources`: -1, or the row that takes this place: k (image_size / patch)^2 + p for patch p
+    ///   of picture k of the microbatch
+    /// - `images`: f32 `[N, image_size, image_size, 3]`, N >= 0
+    ///
+    /// Blocks: `vision.embedding`, `vision.layers.<i>`, `projector`, `embedding`, `layers.<i>`,
+    /// `head`. See [`place`](Self::place) for the stages of such a model.
+    pub fn vision_language(language: &GptOptions, vision: &VisionOptions) -> Result<Self> {
+        let raw = ffi::create(|out, error| unsafe {
+            sys::rrfp_model_create_vision_language(&language.raw.0, &vision.raw.0, out, error)
+        })?;
+        Ok(Self { raw })
+    }
+
+    /// The built-in model that a checkpoint was made from.
     pub fn from_checkpoint(path: impl AsRef<Path>) -> Result<Self> {
         let path = c_path(path)?;
         let raw = ffi::create(|out, error| unsafe {
@@ -185,7 +256,7 @@ impl Model {
     }
 
     /// Adds an input, f32 or i32, which every microbatch gives anew. An extent of -1 may differ
-    /// between microbatches.
+    /// between microbatches, and may be 0: a microbatch without pictures has `[0, ..]` of them.
     pub fn add_input(&mut self, name: &str, dtype: DType, shape: &[i64]) -> Result<Value> {
         let name = c_string(name, "the name of an input")?;
         let mut value = 0;
@@ -245,6 +316,17 @@ impl Model {
         Ok(())
     }
 
+    /// One more loss, such as that of a second head, after [`set_loss`](Self::set_loss). Each is
+    /// reduced by itself, multiplied by its factor (finite; 1 for the first), and added up; one that
+    /// counts nothing in a batch adds 0. No operation may read a loss. See
+    /// [`Trainer::losses`](crate::Trainer::losses).
+    pub fn add_loss(&mut self, value: Value, factor: f64) -> Result<()> {
+        call(|error| unsafe {
+            sys::rrfp_model_add_loss(self.raw.as_ptr(), value.0, factor, error)
+        })?;
+        Ok(())
+    }
+
     /// The value that predictions are read from, such as logits `[B, T, vocabulary]`.
     pub fn set_output(&mut self, value: Value) -> Result<()> {
         call(|error| unsafe { sys::rrfp_model_set_output(self.raw.as_ptr(), value.0, error) })?;
@@ -299,9 +381,7 @@ impl Model {
     /// Cuts the blocks into `stages` runs so that the most expensive run is as cheap as possible,
     /// and gives the first block of each. Costs, one per block, in any unit; `None` = estimated.
     pub fn partition(&self, stages: i32, block_costs: Option<&[i64]>) -> Result<Vec<i32>> {
-        if let Some(costs) = block_costs {
-            check_length("block_costs", costs.len(), self.info()?.blocks as usize)?;
-        }
+        self.check_costs(block_costs)?;
         let mut first_blocks = vec![0; usize::try_from(stages).unwrap_or(0)];
         call(|error| unsafe {
             let costs = block_costs.map_or(std::ptr::null(), <[i64]>::as_ptr);
@@ -309,6 +389,40 @@ impl Model {
             sys::rrfp_model_partition(self.raw(), stages, costs, out, error)
         })?;
         Ok(first_blocks)
+    }
+
+    /// The same for a model with branches, such as encoders and a text embedding that feed one
+    /// language model: no stage has blocks of two branches, and stages go to ranks so that the
+    /// busiest rank has as little to do as possible. A branch is a run of blocks of which each reads
+    /// the one before it; a block at which branches meet for the first time begins a new one.
+    ///
+    /// Gives the first block and the rank of each stage, for
+    /// [`TrainerOptions::first_blocks`](crate::TrainerOptions::first_blocks) and
+    /// [`TrainerOptions::stage_ranks`](crate::TrainerOptions::stage_ranks); every rank has 1 or more
+    /// stages. Fails with [`ErrorKind::OutOfRange`](crate::ErrorKind::OutOfRange) unless branches <=
+    /// stages <= blocks and 1 <= ranks <= stages.
+    pub fn place(
+        &self,
+        stages: i32,
+        ranks: i32,
+        block_costs: Option<&[i64]>,
+    ) -> Result<(Vec<i32>, Vec<i32>)> {
+        self.check_costs(block_costs)?;
+        let mut first_blocks = vec![0; usize::try_from(stages).unwrap_or(0)];
+        let mut stage_ranks = first_blocks.clone();
+        call(|error| unsafe {
+            let costs = block_costs.map_or(std::ptr::null(), <[i64]>::as_ptr);
+            let (blocks, on_ranks) = (first_blocks.as_mut_ptr(), stage_ranks.as_mut_ptr());
+            sys::rrfp_model_place(self.raw(), stages, ranks, costs, blocks, on_ranks, error)
+        })?;
+        Ok((first_blocks, stage_ranks))
+    }
+
+    fn check_costs(&self, block_costs: Option<&[i64]>) -> Result<()> {
+        if let Some(costs) = block_costs {
+            check_length("block_costs", costs.len(), self.info()?.blocks as usize)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn raw(&self) -> *const sys::rrfp_model {

@@ -40,7 +40,8 @@ impl Operation {
         Self::new(sys::RRFP_OP_POSITIONS, &[x], &[table])
     }
 
-    /// x `[.., T, d]`: turns the first `heads` heads of `head_dim`; see [`base`](Self::base).
+    /// x `[.., T, d]`: turns the first `heads` heads of `head_dim`; see [`base`](Self::base) and
+    /// [`given_positions`](Self::given_positions).
     pub fn rotary(x: Value, heads: i32, head_dim: i32) -> Self {
         let mut operation = Self::new(sys::RRFP_OP_ROTARY, &[x], &[]);
         operation.raw.0.heads = heads;
@@ -76,7 +77,7 @@ impl Operation {
 
     /// q `[B, T, heads * head_dim]`, k and v `[B, S, kv_heads * head_dim]` to
     /// `[B, T, heads * head_dim]`: softmax(q k^T / sqrt(head_dim)) v for each head. See
-    /// [`kv_heads`](Self::kv_heads) and [`causal`](Self::causal).
+    /// [`kv_heads`](Self::kv_heads), [`causal`](Self::causal) and [`segments`](Self::segments).
     pub fn attention(q: Value, k: Value, v: Value, heads: i32) -> Self {
         let mut operation = Self::new(sys::RRFP_OP_ATTENTION, &[q, k, v], &[]);
         operation.raw.0.heads = heads;
@@ -137,6 +138,38 @@ impl Operation {
     /// (a - b)^2, same shapes.
     pub fn squared_error(a: Value, b: Value) -> Self {
         Self::new(sys::RRFP_OP_SQUARED_ERROR, &[a, b], &[])
+    }
+
+    /// Pictures `[N, H, W, C]` to `[N, H', W', kernel * kernel * C]`: the squares of `kernel` pixels
+    /// a side, `stride` apart, with `padding` pixels of 0 around the picture; H' = (H + 2 padding -
+    /// kernel) / stride + 1. A linear layer behind it makes it a convolution.
+    pub fn patches(pictures: Value, kernel: i32, stride: i32, padding: i32) -> Self {
+        let mut operation = Self::new(sys::RRFP_OP_PATCHES, &[pictures], &[]);
+        operation.raw.0.kernel = kernel;
+        operation.raw.0.stride = stride;
+        operation.raw.0.padding = padding;
+        operation
+    }
+
+    /// x `[.., d]`, rows `[.., d]` and i32 sources of x's rows to the shape of x: row r is row
+    /// `sources[r]` of `rows`, or that of x where `sources[r]` is -1.
+    pub fn merge_rows(x: Value, rows: Value, sources: Value) -> Self {
+        Self::new(sys::RRFP_OP_MERGE_ROWS, &[x, rows, sources], &[])
+    }
+
+    /// Rotary: by i32 positions `[.., T]`, not by 0 .. T - 1.
+    #[must_use]
+    pub fn given_positions(mut self, positions: Value) -> Self {
+        self.inputs.push(positions.0);
+        self
+    }
+
+    /// Attention: i32 segments `[B, T]`, which pack several samples into a sequence (S = T). A
+    /// position sees those of its own segment only, which is a run of equal numbers.
+    #[must_use]
+    pub fn segments(mut self, segments: Value) -> Self {
+        self.inputs.push(segments.0);
+        self
     }
 
     /// Attention: position t sees 0 .. t only (S = T).

@@ -14,11 +14,11 @@ report! {
         flags: u32,
         /// Steps done, this one included.
         step: i64,
-        /// Reduced as the options say.
+        /// Reduced as the options say; of all losses.
         loss: f64,
-        /// Over the batch.
+        /// Of the first loss, over the batch.
         loss_sum: f64,
-        /// Sum of weights: for a language model the tokens that count.
+        /// Of the first loss: sum of weights, for a language model the tokens that count.
         loss_weight: f64,
         /// Global, before clipping, without the loss scale; training only.
         gradient_norm: f64,
@@ -63,6 +63,21 @@ report! {
     }
 }
 
+report! {
+    /// What a stage is, and what it did in the last step or evaluation.
+    StageReport from rrfp_stage_report, rrfp_stage_report_init {
+        rank: i32,
+        first_block: i32,
+        last_block: i32,
+        /// Of the first block, from 0; see [`Model::place`].
+        branch: i32,
+        /// That took part: not those that have nothing for the stage.
+        microbatches: i32,
+        /// Of its tasks, those of all rounds.
+        busy_ns: i64,
+    }
+}
+
 c_enum! {
     /// One of the arrays that belong to a parameter.
     Slot {
@@ -101,6 +116,7 @@ pub struct SaveOptions {
 pub struct Trainer {
     raw: NonNull<sys::rrfp_trainer>,
     inputs: usize,
+    losses: usize,
     shared: Arc<Mutex<Handle>>,
     _log: Option<Log>,
 }
@@ -111,7 +127,7 @@ unsafe impl Send for Trainer {}
 impl Trainer {
     /// Makes a trainer with fresh weights; it keeps nothing of the model.
     pub fn new(model: &Model, options: &TrainerOptions) -> Result<Self> {
-        let inputs = model.info()?.inputs as usize;
+        let info = model.info()?;
         let (raw_options, log) = options.raw()?;
         // SAFETY: `raw_options` points into `options`; the log lives as long as the trainer.
         let raw = ffi::create(|out, error| unsafe {
@@ -120,7 +136,8 @@ impl Trainer {
         let shared = Arc::new(Mutex::new(Handle(raw.as_ptr())));
         Ok(Self {
             raw,
-            inputs,
+            inputs: info.inputs as usize,
+            losses: info.losses as usize,
             shared,
             _log: log,
         })
@@ -164,6 +181,31 @@ impl Trainer {
         StepReport::read(|out, error| unsafe {
             sys::rrfp_trainer_rank_report(self.raw.as_ptr(), rank, out, error)
         })
+    }
+
+    /// What a stage is, and what it did in the last step or evaluation.
+    pub fn stage_report(&self, stage: i32) -> Result<StageReport> {
+        StageReport::read(|out, error| unsafe {
+            sys::rrfp_trainer_stage_report(self.raw.as_ptr(), stage, out, error)
+        })
+    }
+
+    /// Those of all stages.
+    pub fn stage_reports(&self) -> Result<Vec<StageReport>> {
+        (0..self.info()?.stages)
+            .map(|stage| self.stage_report(stage))
+            .collect()
+    }
+
+    /// The losses of the last step or evaluation, that of [`Model::set_loss`] first; reduced,
+    /// without their factors; NaN for one that counted nothing.
+    pub fn losses(&self) -> Result<Vec<f64>> {
+        let mut losses = vec![0.0; self.losses];
+        call(|error| unsafe {
+            let (data, count) = (losses.as_mut_ptr(), losses.len());
+            sys::rrfp_trainer_losses(self.raw.as_ptr(), data, count, error)
+        })?;
+        Ok(losses)
     }
 
     /// The first block of each stage.

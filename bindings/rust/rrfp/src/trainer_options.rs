@@ -49,6 +49,7 @@ c_enum! {
 pub struct TrainerOptions {
     raw: Raw<sys::rrfp_trainer_options>,
     first_blocks: Vec<i32>,
+    stage_ranks: Vec<i32>,
     hint: Option<Hint>,
     log: Option<Log>,
 }
@@ -64,6 +65,7 @@ impl TrainerOptions {
         Self {
             raw: Raw(ffi::init(sys::rrfp_trainer_options_init)),
             first_blocks: Vec::new(),
+            stage_ranks: Vec::new(),
             hint: None,
             log: None,
         }
@@ -147,6 +149,14 @@ impl TrainerOptions {
         self
     }
 
+    /// The rank of each stage, as [`Model::place`](crate::Model::place) gives them, instead of a
+    /// placement.
+    #[must_use]
+    pub fn stage_ranks(mut self, stage_ranks: &[i32]) -> Self {
+        self.stage_ranks = stage_ranks.to_vec();
+        self
+    }
+
     /// `zb-h1`, unless said otherwise.
     #[must_use]
     pub fn hint(mut self, hint: &Hint) -> Self {
@@ -172,13 +182,14 @@ impl TrainerOptions {
     /// Points into `self`: valid as long as it is. The trainer keeps the log.
     pub(crate) fn raw(&self) -> Result<(sys::rrfp_trainer_options, Option<Log>)> {
         let mut raw = self.raw.0;
+        let stages = area(raw.stages.max(1), 1);
         if !self.first_blocks.is_empty() {
-            check_length(
-                "first_blocks",
-                self.first_blocks.len(),
-                area(raw.stages.max(1), 1),
-            )?;
+            check_length("first_blocks", self.first_blocks.len(), stages)?;
             raw.first_blocks = self.first_blocks.as_ptr();
+        }
+        if !self.stage_ranks.is_empty() {
+            check_length("stage_ranks", self.stage_ranks.len(), stages)?;
+            raw.stage_ranks = self.stage_ranks.as_ptr();
         }
         raw.hint = self.hint.as_ref().map_or(std::ptr::null(), Hint::raw);
         (raw.log, raw.log_user_data) = Log::raw(self.log.as_ref());

@@ -7,6 +7,7 @@ mod chain;
 mod file;
 mod gpt;
 mod number;
+mod vision;
 
 use std::error::Error;
 
@@ -15,6 +16,7 @@ fn run(path: &str) -> Result<(), Box<dyn Error>> {
     match keys.text("scenario")?.as_str() {
         "chain" => chain::run(keys),
         "gpt" => gpt::run(keys),
+        "vision" => vision::run(keys),
         other => Err(format!("{path}: scenario {other} is not known").into()),
     }
 }
