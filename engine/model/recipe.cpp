@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/recipe.h"
 
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace rrfp::model {
 
@@ -13,56 +15,45 @@ namespace {
 constexpr const char* kGpt = "gpt";
 constexpr const char* kVisionLanguage = "vision_language";
 
-void write(const GptOptions& o, nlohmann::ordered_json& json) {
-  json["vocabulary"] = o.vocabulary;
-  json["context"] = o.context;
-  json["layers"] = o.layers;
-  json["dim"] = o.dim;
-  json["heads"] = o.heads;
-  json["kv_heads"] = o.kv_heads;
-  json["hidden"] = o.hidden;
-  json["dropout"] = o.dropout;
-  json["tied"] = o.tied;
-  json["rotary"] = o.rotary;
-  json["rms_norm"] = o.rms_norm;
-  json["swiglu"] = o.swiglu;
+// Every field is named once, so that what is written is what is read. `Options` may be const.
+template <class Options, class Use>
+requires std::same_as<std::remove_const_t<Options>, GptOptions>
+void for_each_field(Options& o, Use use) {
+  use("vocabulary", o.vocabulary);
+  use("context", o.context);
+  use("layers", o.layers);
+  use("dim", o.dim);
+  use("heads", o.heads);
+  use("kv_heads", o.kv_heads);
+  use("hidden", o.hidden);
+  use("dropout", o.dropout);
+  use("tied", o.tied);
+  use("rotary", o.rotary);
+  use("rms_norm", o.rms_norm);
+  use("swiglu", o.swiglu);
 }
 
-void read(const nlohmann::json& json, GptOptions& o) {
-  json.at("vocabulary").get_to(o.vocabulary);
-  json.at("context").get_to(o.context);
-  json.at("layers").get_to(o.layers);
-  json.at("dim").get_to(o.dim);
-  json.at("heads").get_to(o.heads);
-  json.at("kv_heads").get_to(o.kv_heads);
-  json.at("hidden").get_to(o.hidden);
-  json.at("dropout").get_to(o.dropout);
-  json.at("tied").get_to(o.tied);
-  json.at("rotary").get_to(o.rotary);
-  json.at("rms_norm").get_to(o.rms_norm);
-  json.at("swiglu").get_to(o.swiglu);
+template <class Options, class Use>
+requires std::same_as<std::remove_const_t<Options>, VisionOptions>
+void for_each_field(Options& o, Use use) {
+  use("image_size", o.image_size);
+  use("patch", o.patch);
+  use("layers", o.layers);
+  use("dim", o.dim);
+  use("heads", o.heads);
+  use("hidden", o.hidden);
+  use("frozen", o.frozen);
+  use("conv_stem", o.conv_stem);
 }
 
-void write(const VisionOptions& o, nlohmann::ordered_json& json) {
-  json["image_size"] = o.image_size;
-  json["patch"] = o.patch;
-  json["layers"] = o.layers;
-  json["dim"] = o.dim;
-  json["heads"] = o.heads;
-  json["hidden"] = o.hidden;
-  json["frozen"] = o.frozen;
-  json["conv_stem"] = o.conv_stem;
+template <class Options>
+void write(const Options& options, nlohmann::ordered_json& json) {
+  for_each_field(options, [&](const char* name, const auto& value) { json[name] = value; });
 }
 
-void read(const nlohmann::json& json, VisionOptions& o) {
-  json.at("image_size").get_to(o.image_size);
-  json.at("patch").get_to(o.patch);
-  json.at("layers").get_to(o.layers);
-  json.at("dim").get_to(o.dim);
-  json.at("heads").get_to(o.heads);
-  json.at("hidden").get_to(o.hidden);
-  json.at("frozen").get_to(o.frozen);
-  json.at("conv_stem").get_to(o.conv_stem);
+template <class Options>
+void read(const nlohmann::json& json, Options& options) {
+  for_each_field(options, [&](const char* name, auto& value) { json.at(name).get_to(value); });
 }
 
 }  // namespace

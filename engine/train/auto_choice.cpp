@@ -137,6 +137,7 @@ void AutoChoice::predict(const std::vector<Measured>& history, int32_t stage,
                          std::vector<sim::Replay>& replays) const {
   const std::vector<double> sizes = history.back().sizes_of(stage);
   std::vector<std::vector<double>> past_sizes;
+  past_sizes.reserve(history.size());
   for (const Measured& past : history) past_sizes.push_back(past.sizes_of(stage));
   for (size_t k = 0; k < sizes.size(); ++k) {
     for (size_t kind = 0; kind < std::size(kKinds); ++kind) {

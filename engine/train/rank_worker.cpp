@@ -261,7 +261,7 @@ Status RankWorker::make_absent_gradients(const Task& task, const model::CutEdge&
     if (!setting_.graph.value(v).wants_gradient) continue;
     Tensor zeros;
     if (Status s = make_tensor(v, zeros); !s.ok()) return s;
-    float* const data = static_cast<float*>(zeros.data);
+    auto* const data = static_cast<float*>(zeros.data);
     setting_.kernels->fill(plan_->values[v.index()].elements(), 0.0F, data);
     bound_.pointers[static_cast<size_t>(program.sent_gradient_slot[v.index()])] = data;
   }
