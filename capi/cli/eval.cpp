@@ -128,7 +128,7 @@ void take_defaults(EvalCommand& command, const CheckpointInfo& checkpoint) {
     bad_input("--captions: the model of the checkpoint reads no pictures");
   }
   command.data.take_defaults(checkpoint.data);
-  set_default_placement(command.pipeline, reads_pictures);
+  set_default_layout(command.pipeline, reads_pictures);
 }
 
 /// The options of the model that the data depends on.

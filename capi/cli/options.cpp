@@ -258,7 +258,8 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
   app.add_flag("--recompute", options.recompute, "keep only what enters a block: less memory")
       ->group(group);
   choice(add("--partition", options.partition, "how the cost of blocks is known", ""),
-         {"measured", "estimated"});
+         {"measured", "estimated"})
+      ->default_str("estimated; for pictures measured");
   choice(add("--wake", options.wake, "how a rank waits", ""), {"yield", "spin", "park"});
   add("--delay-us", options.delay_us, "for tests: random delays of up to so many microseconds", "N")
       ->check(at_least(0));

@@ -102,14 +102,14 @@ struct DataOptions {
 struct PipelineOptions {
   int32_t stages = 1;
   int32_t ranks = 0;
-  std::string placement;  // empty until set_default_placement
+  std::string placement;  // empty until set_default_layout
   std::string hint = "zb-h1";
   std::string order;  // empty = ready; auto decides itself
   int64_t cap = 0;
   int64_t cap_bytes = 0;
   int32_t hold = -1;  // not given
   bool recompute = false;
-  std::string partition = "estimated";
+  std::string partition;  // empty until set_default_layout
   std::string wake = "park";
   int64_t delay_us = 0;
 };

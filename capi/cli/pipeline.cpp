@@ -54,10 +54,12 @@ void print_log(void* command, rrfp_log_level level, const char* text) {
 
 }  // namespace
 
-void set_default_placement(PipelineOptions& options, bool reads_pictures) {
+void set_default_layout(PipelineOptions& options, bool reads_pictures) {
   constexpr int32_t kBranches = 3;
-  if (!options.placement.empty()) return;
-  options.placement = reads_pictures && options.stages >= kBranches ? "balanced" : "linear";
+  if (options.placement.empty()) {
+    options.placement = reads_pictures && options.stages >= kBranches ? "balanced" : "linear";
+  }
+  if (options.partition.empty()) options.partition = reads_pictures ? "measured" : "estimated";
 }
 
 void set_pipeline(const PipelineOptions& options, const rrfp_model* model,

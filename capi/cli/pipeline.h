@@ -21,8 +21,9 @@ struct PipelineParts {
 };
 
 /// Where none was given: linear, but balanced for a model that reads pictures if there are stages
-/// enough for the encoder, the embedding of the text and the language model.
-void set_default_placement(PipelineOptions& options, bool reads_pictures);
+/// enough for the encoder, the embedding of the text and the language model. Costs are measured
+/// there: how many rows a picture and a text have is not known to an estimate.
+void set_default_layout(PipelineOptions& options, bool reads_pictures);
 
 /// Fills in the pipeline part of `out`.
 ///   sample   one microbatch, for measuring the blocks

@@ -194,7 +194,7 @@ int train(TrainCommand& command) {
     take_defaults(command, *checkpoint);
   }
   check_kind(options.vision.enabled, command.vision, command.data);
-  set_default_placement(options.pipeline, options.vision.enabled);
+  set_default_layout(options.pipeline, options.vision.enabled);
   set_derived(options.training);
   check_training(options.training);
   check_save(options.output, checkpoint);
