@@ -25,8 +25,8 @@ MODEL = ["--vision", "--image-size", "16", "--patch", "4", "--vision-layers", "4
          "96", "--vision-heads", "4", "--layers", "4", "--dim", "96", "--heads", "4", "--context",
          "512", "--rotary"]
 DATA = ["--batch", "32", "--microbatches", "12", "--validation", "0", "--eval-samples", "0"]
-# The cap is what zb-h1 needs if it is obeyed.
-PIPELINE = ["--stages", "8", "--ranks", "2", "--placement", "balanced", "--cap", "16"]
+# The cap is enough for zb-h1 to be obeyed, which holds more than 1F1B.
+PIPELINE = ["--stages", "8", "--ranks", "2", "--placement", "balanced", "--cap", "24"]
 WAYS = {
     "1f1b, strict": ["--hint", "1f1b", "--order", "strict"],
     "1f1b, ready": ["--hint", "1f1b", "--order", "ready"],
