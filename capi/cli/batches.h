@@ -44,8 +44,10 @@ class Batches {
   [[nodiscard]] virtual std::optional<double> unigram_entropy() const { return std::nullopt; }
   /// Of the batch that was read last.
   [[nodiscard]] virtual Amount amount() const = 0;
-  /// The tensors of one microbatch of it that has something of everything, if there is one.
-  [[nodiscard]] virtual std::span<const rrfp_tensor> typical() const = 0;
+  /// Reads batches until one has a microbatch that has something of everything, if there is one in
+  /// the split. Its tensors.
+  virtual std::span<const rrfp_tensor> typical(rrfp_split split, int32_t samples,
+                                               int32_t microbatches) = 0;
 
  protected:
   Batches() = default;

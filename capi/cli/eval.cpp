@@ -72,12 +72,12 @@ EvalResult evaluate_checkpoint(const EvalCommand& command, const CheckpointInfo&
               format(": --validation is %g", command.data_options.validation));
   }
   const auto model = create<Model>(rrfp_model_create_from_checkpoint, checkpoint.path.c_str());
-  batches.read(split, 0, cut.samples, cut.microbatches);
   PipelineParts parts;
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("eval", wanted);
   wanted.injection = injection_of(training.injection);
-  set_pipeline(command.pipeline, model.get(), batches.typical(), parts, wanted);
+  set_pipeline(command.pipeline, model.get(), batches.typical(split, cut.samples, cut.microbatches),
+               parts, wanted);
   const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));

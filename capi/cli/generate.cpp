@@ -89,9 +89,9 @@ bool is_end(int32_t token, const CheckpointInfo& checkpoint) {
   return checkpoint.reads_pictures() && token >= RRFP_TOKEN_IMAGE;
 }
 
-/// Draws and shows the tokens. Returns them.
+/// Draws and shows up to so many tokens. Returns them.
 std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& checkpoint,
-                          rrfp_generator* generator, Output& out) {
+                          rrfp_generator* generator, int64_t most, Output& out) {
   const bool is_bytes = checkpoint.is_bytes();
   auto sampling = prepared(rrfp_sampling_init);
   sampling.temperature = command.temperature;
@@ -101,7 +101,7 @@ std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& 
   const bool is_terminal = out.is_terminal();
   TerminalFilter filter;
   std::vector<int32_t> tokens;
-  for (int64_t i = 0; i < command.tokens && out.error() == 0; ++i) {
+  for (int64_t i = 0; i < most && out.error() == 0; ++i) {
     int32_t token = 0;
     call(rrfp_generator_next, generator, &sampling, &token);
     if (is_end(token, checkpoint)) break;
@@ -132,7 +132,11 @@ int generate(const GenerateCommand& command) {
   const std::vector<int32_t> prompt = start(command, checkpoint, generator.get());
 
   Output out(STDOUT_FILENO);
-  const std::vector<int32_t> tokens = draw(command, checkpoint, generator.get(), out);
+  // Of a text the beginning can be forgotten, pictures stay.
+  const int64_t room = context - static_cast<int64_t>(prompt.size());
+  const int64_t most =
+      command.images.empty() ? command.tokens : std::min<int64_t>(command.tokens, room);
+  const std::vector<int32_t> tokens = draw(command, checkpoint, generator.get(), most, out);
   if (command.json) {
     Json result = {{"checkpoint", command.checkpoint},
                    {"step", checkpoint.step},

@@ -85,8 +85,9 @@ void TrainingRun::make_trainer(const std::optional<CheckpointInfo>& checkpoint) 
   set_log("train", wanted);
   if (!options_.output.trace.empty()) wanted.trace_steps = options_.output.trace_steps;
   PipelineParts parts;
-  batches_->read(RRFP_SPLIT_TRAIN, 0, training.batch, training.microbatches);
-  set_pipeline(options_.pipeline, model_.get(), batches_->typical(), parts, wanted);
+  set_pipeline(options_.pipeline, model_.get(),
+               batches_->typical(RRFP_SPLIT_TRAIN, training.batch, training.microbatches), parts,
+               wanted);
   trainer_ = create<Trainer>(rrfp_trainer_create, model_.get(), &wanted);
   if (reads_pictures()) branches_.emplace(trainer_.get(), model_.get());
   if (checkpoint) {

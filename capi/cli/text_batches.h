@@ -30,7 +30,9 @@ class TextBatches : public Batches {
   [[nodiscard]] Amount amount() const override {
     return {.tokens = static_cast<int64_t>(tokens_.size()), .images = 0};
   }
-  [[nodiscard]] std::span<const rrfp_tensor> typical() const override {
+  std::span<const rrfp_tensor> typical(rrfp_split split, int32_t samples,
+                                       int32_t microbatches) override {
+    read(split, 0, samples, microbatches);
     return std::span(tensors_).first(kInputs);
   }
 

@@ -160,6 +160,8 @@ class PngReader {
   bool read_info(std::FILE* file) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_set_user_limits(png_, kSideMax, kSideMax);
+    // Texts and the like are not kept: each may unpack to megabytes, and a file has many. 1 = none.
+    png_set_chunk_cache_max(png_, 1);
     png_init_io(png_, file);
     png_read_info(png_, info_);
     png_set_expand(png_);

@@ -20,15 +20,32 @@ namespace {
 
 constexpr int64_t kCostMax = int64_t{1} << 40;
 
+/// Rows of a value: all axes but the last. The first axis, how many there are of a microbatch,
+/// counts as 1 where it is unknown, the inner ones as `inner`.
+int64_t estimate_rows(const Shape& y, int64_t inner) {
+  int64_t rows = 1;
+  for (int32_t d = 0; d + 1 < y.ndim; ++d) {
+    const int64_t unknown = d == 0 ? 1 : inner;
+    const int64_t each = y[d] == Shape::kUnknown ? unknown : std::max<int64_t>(y[d], 1);
+    rows = rows > kCostMax / each ? kCostMax : rows * each;
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<int64_t> estimate_costs(const Graph& graph) {
+  // A text is taken to be as long as a picture has rows.
+  int64_t inner = 1;
+  for (const Op& op : graph.ops()) {
+    if (op.kind == OpKind::kLinear) {
+      inner = std::max(inner, estimate_rows(graph.value(op.output).shape, 1));
+    }
+  }
   std::vector<int64_t> costs(graph.blocks().size(), 1);
   for (const Op& op : graph.ops()) {
     if (op.kind != OpKind::kLinear) continue;
-    const Shape& y = graph.value(op.output).shape;
-    int64_t rows = 1;
-    for (int32_t d = 0; d + 1 < y.ndim; ++d) rows *= y[d] == Shape::kUnknown ? 1 : y[d];
+    const int64_t rows = estimate_rows(graph.value(op.output).shape, inner);
     const int64_t each = graph.parameter(op.parameters[0]).shape.elements();
     int64_t& cost = costs[op.block.index()];
     cost += rows > (kCostMax - cost) / std::max<int64_t>(each, 1) ? kCostMax - cost : rows * each;

@@ -2,6 +2,7 @@
 #include "engine/train/batch.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace rrfp::train {
 
@@ -67,13 +68,15 @@ void ShapePlans::measure_stages(ShapePlan& plan) const {
   plan.any_skip = std::find(plan.skips.begin(), plan.skips.end(), true) != plan.skips.end();
 }
 
-InputChecks::InputChecks(const Graph& graph) : graph_(graph) {
+InputChecks::InputChecks(const Graph& graph, const std::vector<bool>* needed) : graph_(graph) {
   using Kind = Limit::Kind;
   const auto add = [&](const Op& op, size_t input, Limit limit) {
     limit.input = graph.value(op.inputs[input]).input;
     if (limit.input >= 0) limits_.push_back(limit);
   };
-  for (const Op& op : graph.ops()) {
+  for (size_t k = 0; k < graph.ops().size(); ++k) {
+    if (needed != nullptr && !(*needed)[k]) continue;
+    const Op& op = graph.ops()[k];
     switch (op.kind) {
       case OpKind::kEmbedding: add(op, 0, {.table = op.parameters[0]}); break;
       case OpKind::kCrossEntropy:
@@ -95,19 +98,16 @@ InputChecks::InputChecks(const Graph& graph) : graph_(graph) {
 namespace {
 
 /// The first place in rows of `length` numbers where one comes back after another one; -1 if there
-/// is none. Numbers that grow are found to be new without a search.
+/// is none. Numbers that grow, as they mostly do, are new without a search.
 int64_t find_broken_run(std::span<const int32_t> numbers, int64_t length) {
   for (int64_t row = 0; row < std::ssize(numbers); row += length) {
     const std::span<const int32_t> all =
         numbers.subspan(static_cast<size_t>(row), static_cast<size_t>(length));
-    int32_t greatest = all[0];
+    if (std::is_sorted(all.begin(), all.end())) continue;
+    std::unordered_set<int32_t> before = {all[0]};
     for (size_t t = 1; t < all.size(); ++t) {
       if (all[t] == all[t - 1]) continue;
-      const auto before = all.first(t);
-      if (all[t] <= greatest && std::find(before.begin(), before.end(), all[t]) != before.end()) {
-        return row + static_cast<int64_t>(t);
-      }
-      greatest = std::max(greatest, all[t]);
+      if (!before.insert(all[t]).second) return row + static_cast<int64_t>(t);
     }
   }
   return -1;

@@ -72,7 +72,8 @@ class ShapePlans {
 /// Which numbers the integer inputs of a model may have, found from the operations that read them.
 class InputChecks {
  public:
-  explicit InputChecks(const model::Graph& graph);
+  /// With `needed`, by operation, only these count.
+  explicit InputChecks(const model::Graph& graph, const std::vector<bool>* needed = nullptr);
 
   /// kTensorMismatch (type, null), kOutOfRange: names the microbatch, the input and the position.
   [[nodiscard]] core::Status check(int32_t microbatch, std::span<const InputArray> inputs,

@@ -124,6 +124,12 @@ Status Generator::check_operations() {
     const auto is_of_tokens = [&](model::ValueId v) { return of_tokens[v.index()]; };
     if (std::none_of(op.inputs.begin(), op.inputs.end(), is_of_tokens)) continue;
     of_tokens[op.output.index()] = true;
+    if (with_pictures_ && !reads_packed_inputs(op)) {
+      return unusable(
+          "with the inputs of the vision-language model, attention reads \"segments\" and "
+          "places come from \"positions\"; " +
+          describe(graph_, op) + " does not");
+    }
     if (op.kind == OpKind::kEmbedding) {
       const int64_t rows = graph_.parameter(op.parameters[0]).shape[0];
       const bool tokens = op.inputs[0] == graph_.inputs()[tokens_input_];
@@ -145,6 +151,16 @@ Status Generator::check_operations() {
   if (context_ <= positions_max_) return {};
   return unusable("context is " + std::to_string(context_) + "; the model has " +
                   std::to_string(positions_max_) + " positions");
+}
+
+/// Whether it would go on rightly once only the last segment of a prompt is kept.
+bool Generator::reads_packed_inputs(const Op& op) const {
+  const auto reads = [&](size_t input) {
+    return std::find(op.inputs.begin(), op.inputs.end(), graph_.inputs()[input]) != op.inputs.end();
+  };
+  if (op.kind == OpKind::kAttention) return reads(model::kSegments);
+  if (op.kind == OpKind::kRotary) return reads(model::kPositions);
+  return op.kind != OpKind::kPositions;
 }
 
 int64_t Generator::cache_width(const Op& op) const {
@@ -293,14 +309,16 @@ Status Generator::start_inputs(std::span<const InputArray> inputs) {
     return {Code::kInvalidArgument, "the prompt has " + std::to_string(shape[1]) +
                                         " positions; the context is " + std::to_string(context_)};
   }
-  // Targets that say nothing, for the checks.
-  constexpr int32_t kIgnored = model::OpAttributes().ignore_index;
-  const std::vector<int32_t> targets(static_cast<size_t>(shape[1]), kIgnored);
-  prompt[model::kTargets] = {
-      .shape = shape, .type = model::ValueType::kI32, .data = targets.data()};
+  prompt[model::kTargets] = prompt[model::kTokens];  // not looked at, and so not checked
+  for (size_t k = 0; k < model::kImages; ++k) {
+    if (prompt[k].shape == shape) continue;
+    return {Code::kTensorMismatch, std::string("input \"") + model::kVisionLanguageNames[k] +
+                                       "\" has shape " + to_string(prompt[k].shape) +
+                                       "; expected that of the tokens, " + to_string(shape)};
+  }
   const ShapePlan* plan = nullptr;
   if (Status s = plan_for(prompt, plan); !s.ok()) return s;
-  if (Status s = InputChecks(graph_).check(0, prompt, *plan); !s.ok()) return s;
+  if (Status s = InputChecks(graph_, &needed_).check(0, prompt, *plan); !s.ok()) return s;
   forget();
   drawn_ = 0;
   read(prompt, *plan);

@@ -50,6 +50,7 @@ class Generator {
   core::Status prepare();
   core::Status find_inputs();
   core::Status check_operations();
+  [[nodiscard]] bool reads_packed_inputs(const model::Op& op) const;
   [[nodiscard]] int64_t cache_width(const model::Op& op) const;
   void make_caches();
   void forget();

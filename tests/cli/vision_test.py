@@ -143,6 +143,9 @@ class UseTest(VisionTest):
                          4 * [256] + list(b"red square\n") + 4 * [256])
         self.assertTrue(all(token < 256 for token in result["tokens"]))
         self.assertEqual(generate("--prompt", "red"), generate("--prompt-tokens", "114,101,100"))
+        # A text that does not end fills the context: no picture is forgotten for it.
+        full = json.loads(generate("--json", "--image", self.picture, "--context", 8))
+        self.assertEqual(len(full["tokens"]), 4)
 
     def test_refused(self):
         def refused(*options, names):

@@ -205,7 +205,8 @@ TEST_F(WrongPrompts, Shapes) {
   expect_refused([](Tensors& t) { t[0].shape[1] = 13; }, kInvalid, {"13 positions", "is 12"});
   expect_refused([](Tensors& t) { t[0].shape[1] = 0; }, kInvalid, {"prompt is empty"});
   expect_refused([](Tensors& t) { t[2].shape[1] = 10; }, kMismatch, {"[1, 10]"});
-  expect_refused([](Tensors& t) { t[3].shape[1] = 10; }, kMismatch, {"[1, 10, 16]"});
+  expect_refused([](Tensors& t) { t[3].shape[1] = 10; }, kMismatch,
+                 {"\"positions\"", "[1, 10]", "[1, 11]"});
   expect_refused([](Tensors& t) { t[4].shape[1] = 10; }, kMismatch, {"[1, 10]"});
   expect_refused([](Tensors& t) { t[5].shape[1] = 7; }, kMismatch,
                  {"\"images\"", "[2, 7, 8, 3]; expected [?, 8, 8, 3]"});
@@ -223,6 +224,33 @@ TEST_F(WrongPrompts, TargetsMayBeAnything) {
   std::copy(inputs, inputs + RRFP_SAMPLES_INPUTS, tensors.begin());
   tensors[1] = {};
   EXPECT_EQ(rrfp_generator_start_inputs(generator.get(), tensors.data(), nullptr), RRFP_OK);
+}
+
+// A model that has these inputs, but does not keep to their meaning, could not go on from a packed
+// prompt.
+TEST(ModelsThatOnlyLookAlike, CannotGenerate) {
+  for (const bool places : {false, true}) {
+    Builder b;
+    std::vector<int32_t> ids;
+    for (const char* name : {"tokens", "targets", "segments", "positions", "sources"}) {
+      ids.push_back(b.input(name, RRFP_I32, {-1, -1}));
+    }
+    b.input("images", RRFP_F32, {-1, 8, 8, 3});
+    b.block();
+    int32_t x = b.op(RRFP_OP_EMBEDDING, {ids[0]}, {b.parameter("table", {32, 12})});
+    if (places) x = b.op(RRFP_OP_POSITIONS, {x}, {b.parameter("places", {16, 12})});
+    std::vector<int32_t> attended = {x};
+    if (places) attended.push_back(ids[2]);
+    const int32_t y =
+        b.op(RRFP_OP_ATTENTION, attended, {}, {.flags = RRFP_OP_CAUSAL, .heads = 2, .kv_heads = 2});
+    const int32_t logits = b.op(RRFP_OP_LINEAR, {y}, {b.parameter("head", {32, 4})});
+    b.output(logits);
+    b.loss(b.op(RRFP_OP_CROSS_ENTROPY, {logits, ids[1]}));
+    const TrainerPtr trainer = make_trainer(b.model.get(), trainer_options());
+    rrfp_generator* made = nullptr;
+    EXPECT_REFUSED(rrfp_generator_create(trainer.get(), 12, &made, &refusal.error), kInvalid,
+                   {"cannot generate", places ? "positions" : "attention", "\"segments\""});
+  }
 }
 
 TEST_F(WrongPrompts, Handles) {
