@@ -45,9 +45,9 @@ class Batches {
   /// Of the batch that was read last.
   [[nodiscard]] virtual Amount amount() const = 0;
   /// Reads batches until one has a microbatch that has something of everything, if there is one in
-  /// the split. Its tensors.
-  virtual std::span<const rrfp_tensor> typical(rrfp_split split, int32_t samples,
-                                               int32_t microbatches) = 0;
+  /// the split. Its tensors, valid until the next batch is read.
+  virtual std::span<const rrfp_tensor> read_typical(rrfp_split split, int32_t samples,
+                                                    int32_t microbatches) = 0;
 
  protected:
   Batches() = default;

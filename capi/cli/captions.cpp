@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kTrainingMax = 20000;  // samples that are counted for the guess
 constexpr size_t kColumn = 40;
+// Inputs of rrfp_model_create_vision_language.
+constexpr size_t kTokens = 0;
+constexpr size_t kSources = 4;
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
@@ -27,17 +30,12 @@ std::string tidy(const std::string& text) {
   return out;
 }
 
-double share(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 /// A microbatch of one sequence, in which samples lie side by side.
 struct Sequence {
   explicit Sequence(const rrfp_batch& batch)
       : inputs(batch.inputs, RRFP_SAMPLES_INPUTS),
-        tokens(numbers(inputs[0])),
-        sources(numbers(inputs[4])),
-        images(inputs[5].shape[0]) {}
+        tokens(numbers(inputs[kTokens])),
+        sources(numbers(inputs[kSources])) {}
 
   static std::span<const int32_t> numbers(const rrfp_tensor& tensor) {
     return {static_cast<const int32_t*>(tensor.data), static_cast<size_t>(tensor.shape[1])};
@@ -46,7 +44,6 @@ struct Sequence {
   std::span<const rrfp_tensor> inputs;
   std::span<const int32_t> tokens;
   std::span<const int32_t> sources;
-  int64_t images;
 };
 
 /// The texts behind pictures, those that are not empty.
@@ -134,7 +131,7 @@ std::string write_caption(rrfp_generator* generator, const Sequence& sequence, s
   return tidy(text);
 }
 
-/// Of one sample. False if it has no picture with text behind it.
+/// Of one sample. False if there is no picture, or no text behind the last one.
 bool add_caption(rrfp_generator* generator, const Sequence& sequence, int32_t context,
                  CaptionReport& report) {
   size_t length = sequence.tokens.size();
@@ -183,13 +180,14 @@ CaptionReport caption(rrfp_trainer* trainer, Batches& batches, int32_t context, 
   const int64_t samples = batches.samples(RRFP_SPLIT_VALIDATION);
   const int64_t parts = std::min(count, samples);
   for (int64_t k = 0; k < parts; ++k) {
-    // The first sample of each part that has a picture.
+    // The first sample of each part that has a caption.
     for (int64_t at = spread(k, samples, parts); at < spread(k + 1, samples, parts); ++at) {
       const auto position = static_cast<uint64_t>(at);
       const Sequence sequence(batches.read(RRFP_SPLIT_VALIDATION, position, 1, 1));
       if (add_caption(generator.get(), sequence, context, report)) break;
     }
   }
+  if (report.captions.empty()) return report;
   set_guess(batches, report);
   for (const Caption& each : report.captions) {
     Score exact;  // the two guesses are not one
@@ -219,6 +217,9 @@ Json captions_json(const CaptionReport& report) {
 }
 
 std::string captions_text(const CaptionReport& report) {
+  if (report.captions.empty()) {
+    return "captions              none: no validation sample has text behind its last picture\n";
+  }
   std::string text = format("%-*s  %s\n", static_cast<int>(kColumn), "true", "written");
   for (const Caption& each : report.captions) {
     std::string line = printable(each.there);
@@ -229,7 +230,7 @@ std::string captions_text(const CaptionReport& report) {
     text += format("%-22s%5.1f %%, a guess without the picture %.1f %%\n", name, 100 * found,
                    100 * guessed);
   };
-  text += format("%-22s%lld, of pictures that were not trained on\n", "captions",
+  text += format("%-22s%lld, of validation samples\n", "captions",
                  static_cast<long long>(report.model.captions));
   row("exact captions", report.model.exact_share(), report.guessed.exact_share());
   row("right words", report.model.word_share(), report.guessed.word_share());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model writes behind pictures that it was not trained on, beside what is there.
+// What a model writes behind the pictures of validation samples, beside what is there.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct CaptionReport {
 };
 
 /// Captions are the text behind a picture up to the next one or the end. The model writes that of
-/// the last picture of up to `count` validation samples, evenly spread over those with pictures,
-/// always taking the most likely token.
+/// the last picture of up to `count` validation samples, evenly spread over all, always taking the
+/// most likely token.
 CaptionReport caption(rrfp_trainer* trainer, Batches& batches, int32_t context, int64_t count);
 
 Json captions_json(const CaptionReport& report);

@@ -76,8 +76,10 @@ EvalResult evaluate_checkpoint(const EvalCommand& command, const CheckpointInfo&
   auto wanted = prepared(rrfp_trainer_options_init);
   set_log("eval", wanted);
   wanted.injection = injection_of(training.injection);
-  set_pipeline(command.pipeline, model.get(), batches.typical(split, cut.samples, cut.microbatches),
-               parts, wanted);
+  const auto read_sample = [&] {
+    return batches.read_typical(split, cut.samples, cut.microbatches);
+  };
+  set_pipeline(command.pipeline, model.get(), read_sample, parts, wanted);
   const auto trainer = create<Trainer>(rrfp_trainer_create, model.get(), &wanted);
   call(rrfp_trainer_load, trainer.get(), checkpoint.path.c_str(),
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));

@@ -51,47 +51,56 @@ std::vector<int32_t> prompt_of(const GenerateCommand& command, const CheckpointI
   return command.prompt_tokens;
 }
 
-/// Reads the prompt. Returns its tokens.
-std::vector<int32_t> start(const GenerateCommand& command, const CheckpointInfo& checkpoint,
-                           rrfp_generator* generator) {
-  if (!checkpoint.reads_pictures()) {
-    if (!command.images.empty())
-      bad_input("--image: the model of the checkpoint reads no pictures");
-    std::vector<int32_t> prompt = prompt_of(command, checkpoint);
-    call(rrfp_generator_start, generator, prompt.data(), prompt.size());
-    return prompt;
-  }
-  const auto read = [&](const PicturePrompt& prompt) {
-    if (const size_t most = static_cast<size_t>(checkpoint.context());
-        prompt.tokens().size() > most) {
-      bad_input(format("the prompt has %zu tokens, the model reads at most %zu",
-                       prompt.tokens().size(), most));
-    }
-    call(rrfp_generator_start_inputs, generator, prompt.inputs().data());
-    return prompt.tokens();
-  };
-  if (!command.prompt_tokens.empty() && !command.images.empty()) {
-    bad_input("--image does not go with --prompt-tokens: give --prompt");
-  }
-  const VisionOptions vision = checkpoint.vision_options();
+/// With pictures. Without a text it is only these.
+PicturePrompt picture_prompt_of(const GenerateCommand& command, const CheckpointInfo& checkpoint) {
   std::string text = command.prompt;
   if (text.empty()) {
-    for (size_t k = 0; k < command.images.size(); ++k) text += "<image>";
+    for (size_t k = 0; k < command.images.size(); ++k) text += kImageMark;
   }
-  if (!command.prompt_tokens.empty() || text.empty()) {
-    return read(PicturePrompt(prompt_of(command, checkpoint), vision));
-  }
-  return read(PicturePrompt(text, command.images, vision, checkpoint.pixels_max()));
+  return {text, command.images, checkpoint.vision_options(), checkpoint.pixels_max()};
 }
 
-/// Whether the text is complete.
-bool is_end(int32_t token, const CheckpointInfo& checkpoint) {
-  return checkpoint.reads_pictures() && token >= RRFP_TOKEN_IMAGE;
+struct Prompt {
+  std::vector<int32_t> tokens;
+  bool has_pictures = false;
+};
+
+/// Reads the prompt.
+Prompt start(const GenerateCommand& command, const CheckpointInfo& checkpoint, int32_t context,
+             rrfp_generator* generator) {
+  if (!command.images.empty() && !checkpoint.reads_pictures()) {
+    bad_input("--image: the model of the checkpoint reads no pictures");
+  }
+  if (!command.images.empty() && !command.prompt_tokens.empty()) {
+    bad_input("--image does not go with --prompt-tokens: give --prompt");
+  }
+  const bool has_mark =
+      checkpoint.reads_pictures() && command.prompt.find(kImageMark) != std::string::npos;
+  if (command.images.empty() && !has_mark) {
+    Prompt prompt{.tokens = prompt_of(command, checkpoint)};
+    call(rrfp_generator_start, generator, prompt.tokens.data(), prompt.tokens.size());
+    return prompt;
+  }
+  const PicturePrompt prompt = picture_prompt_of(command, checkpoint);
+  // The beginning of a text can be forgotten, a picture cannot.
+  if (prompt.tokens().size() >= static_cast<size_t>(context)) {
+    bad_input(
+        format("the prompt has %zu tokens with those of its pictures; the context of %d has "
+               "no room behind it",
+               prompt.tokens().size(), context));
+  }
+  call(rrfp_generator_start_inputs, generator, prompt.inputs().data());
+  return {.tokens = prompt.tokens(), .has_pictures = true};
 }
 
-/// Draws and shows up to so many tokens. Returns them.
-std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& checkpoint,
-                          rrfp_generator* generator, int64_t most, Output& out) {
+struct Drawn {
+  std::vector<int32_t> tokens;
+  bool is_complete = false;  // the model ended it
+};
+
+/// Draws and shows up to so many tokens.
+Drawn draw(const GenerateCommand& command, const CheckpointInfo& checkpoint,
+           rrfp_generator* generator, int64_t most, Output& out) {
   const bool is_bytes = checkpoint.is_bytes();
   auto sampling = prepared(rrfp_sampling_init);
   sampling.temperature = command.temperature;
@@ -100,12 +109,13 @@ std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& 
   sampling.seed = command.seed;
   const bool is_terminal = out.is_terminal();
   TerminalFilter filter;
-  std::vector<int32_t> tokens;
+  Drawn drawn;
   for (int64_t i = 0; i < most && out.error() == 0; ++i) {
     int32_t token = 0;
     call(rrfp_generator_next, generator, &sampling, &token);
-    if (is_end(token, checkpoint)) break;
-    tokens.push_back(token);
+    drawn.is_complete = checkpoint.reads_pictures() && token >= RRFP_TOKEN_IMAGE;
+    if (drawn.is_complete) break;
+    drawn.tokens.push_back(token);
     if (command.json) continue;
     if (is_bytes) {
       const char byte = static_cast<char>(token);
@@ -116,7 +126,7 @@ std::vector<int32_t> draw(const GenerateCommand& command, const CheckpointInfo& 
   }
   // A file gets the bytes of the model and nothing else.
   if (!command.json && (is_terminal || !is_bytes)) out.write("\n");
-  return tokens;
+  return drawn;
 }
 
 int generate(const GenerateCommand& command) {
@@ -129,23 +139,28 @@ int generate(const GenerateCommand& command) {
        rrfp_load_flags{RRFP_LOAD_WEIGHTS_ONLY}, static_cast<uint64_t*>(nullptr));
   const int32_t context = command.context > 0 ? command.context : checkpoint.context();
   const auto generator = create<Generator>(rrfp_generator_create, trainer.get(), context);
-  const std::vector<int32_t> prompt = start(command, checkpoint, generator.get());
+  const Prompt prompt = start(command, checkpoint, context, generator.get());
 
   Output out(STDOUT_FILENO);
-  // Of a text the beginning can be forgotten, pictures stay.
-  const int64_t room = context - static_cast<int64_t>(prompt.size());
-  const int64_t most =
-      command.images.empty() ? command.tokens : std::min<int64_t>(command.tokens, room);
-  const std::vector<int32_t> tokens = draw(command, checkpoint, generator.get(), most, out);
+  const int64_t room = context - static_cast<int64_t>(prompt.tokens.size());
+  const bool is_short = prompt.has_pictures && room < command.tokens;
+  const int64_t most = is_short ? room : command.tokens;
+  const Drawn drawn = draw(command, checkpoint, generator.get(), most, out);
   if (command.json) {
     Json result = {{"checkpoint", command.checkpoint},
                    {"step", checkpoint.step},
-                   {"prompt_tokens", prompt},
-                   {"tokens", tokens}};
-    if (checkpoint.is_bytes()) result["text"] = std::string(tokens.begin(), tokens.end());
+                   {"prompt_tokens", prompt.tokens},
+                   {"tokens", drawn.tokens},
+                   {"complete", drawn.is_complete}};
+    if (checkpoint.is_bytes()) {
+      result["text"] = std::string(drawn.tokens.begin(), drawn.tokens.end());
+    }
     out.write_json(result);
   }
   out.check();
+  if (is_short && !drawn.is_complete) {
+    complain("generate", format("the context of %d tokens is full", context));
+  }
   return 0;
 }
 
@@ -168,10 +183,12 @@ void add_generate(CLI::App& app, Run& run) {
   sub->add_option(
          "--image", command->images,
          "pictures (PNG), one for each \"<image>\" of the prompt, which without --prompt is "
-         "only these; the text ends where the model ends it")
+         "only these")
       ->type_name("FILE")
       ->expected(1, -1);
-  sub->add_option("--tokens", command->tokens, "tokens to draw")
+  sub->add_option("--tokens", command->tokens,
+                  "tokens to draw; fewer if a model that reads pictures ends its text, or its "
+                  "pictures leave no room")
       ->capture_default_str()
       ->type_name("N")
       ->check(at_least(0));

@@ -195,7 +195,9 @@ void add_vision_options(Settings& settings, VisionOptions& options) {
 }
 
 void add_data_options(Settings& settings, DataOptions& options) {
-  settings.add("--data", options.paths, "files, and folders with all files below them")
+  settings
+      .add("--data", options.paths,
+           "files, and folders with all files below them; a manifest for models that read pictures")
       ->type_name("PATH")
       ->default_str("")
       ->expected(1, -1);
@@ -213,7 +215,9 @@ void add_data_options(Settings& settings, DataOptions& options) {
                       "how samples with pictures become microbatches: count: as many in each; "
                       "cost: so that all take about as long"),
          {"count", "cost"});
-  settings.add("--pixels-max", options.pixels_max, "largest picture that is read")
+  settings
+      .add("--pixels-max", options.pixels_max,
+           "most pixels, width x height, of a picture that is read")
       ->type_name("N")
       ->check(at_least(1));
 }

@@ -53,6 +53,10 @@ int Output::columns() const {
   return known ? std::min<int>(size.ws_col, kColumnsMax) : kColumnsMax;
 }
 
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
 std::string format(const char* pattern, ...) {
   std::array<char, kFormatMax> buffer{};
   va_list arguments;

@@ -4,6 +4,7 @@
 // that went away or a full disk must not end a run before its checkpoint is written.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -51,6 +52,9 @@ class TerminalFilter {
  private:
   unsigned char before_ = 0;
 };
+
+/// part / whole, 0 of nothing.
+double share(int64_t part, int64_t whole);
 
 /// printf into a string, for short texts only.
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...);

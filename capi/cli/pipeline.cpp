@@ -63,8 +63,8 @@ void set_default_layout(PipelineOptions& options, bool reads_pictures) {
 }
 
 void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
-                  std::span<const rrfp_tensor> sample, PipelineParts& parts,
-                  rrfp_trainer_options& out) {
+                  const std::function<std::span<const rrfp_tensor>()>& read_sample,
+                  PipelineParts& parts, rrfp_trainer_options& out) {
   set_hint(options, parts, out);
   if (options.recompute) out.flags |= RRFP_TRAINER_RECOMPUTE;
   out.stages = options.stages;
@@ -83,7 +83,7 @@ void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
   if (options.stages > info.blocks) return;
   std::vector<int64_t> costs(static_cast<size_t>(info.blocks));
   const bool is_measured = options.partition == "measured";
-  if (is_measured) call(rrfp_model_measure, model, sample.data(), costs.data());
+  if (is_measured) call(rrfp_model_measure, model, read_sample().data(), costs.data());
   parts.first_blocks.resize(static_cast<size_t>(options.stages));
   if (is_balanced) {
     place(options, model, is_measured ? costs.data() : nullptr, parts, out);

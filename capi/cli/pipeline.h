@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,10 +27,10 @@ struct PipelineParts {
 void set_default_layout(PipelineOptions& options, bool reads_pictures);
 
 /// Fills in the pipeline part of `out`.
-///   sample   one microbatch, for measuring the blocks
+///   read_sample   gives one microbatch, if blocks are measured
 void set_pipeline(const PipelineOptions& options, const rrfp_model* model,
-                  std::span<const rrfp_tensor> sample, PipelineParts& parts,
-                  rrfp_trainer_options& out);
+                  const std::function<std::span<const rrfp_tensor>()>& read_sample,
+                  PipelineParts& parts, rrfp_trainer_options& out);
 
 /// Warnings of the library go to standard error; `command` must be static memory.
 void set_log(const char* command, rrfp_trainer_options& out);

@@ -85,9 +85,10 @@ void TrainingRun::make_trainer(const std::optional<CheckpointInfo>& checkpoint) 
   set_log("train", wanted);
   if (!options_.output.trace.empty()) wanted.trace_steps = options_.output.trace_steps;
   PipelineParts parts;
-  set_pipeline(options_.pipeline, model_.get(),
-               batches_->typical(RRFP_SPLIT_TRAIN, training.batch, training.microbatches), parts,
-               wanted);
+  const auto read_sample = [&] {
+    return batches_->read_typical(RRFP_SPLIT_TRAIN, training.batch, training.microbatches);
+  };
+  set_pipeline(options_.pipeline, model_.get(), read_sample, parts, wanted);
   trainer_ = create<Trainer>(rrfp_trainer_create, model_.get(), &wanted);
   if (reads_pictures()) branches_.emplace(trainer_.get(), model_.get());
   if (checkpoint) {

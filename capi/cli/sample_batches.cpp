@@ -71,11 +71,12 @@ Amount SampleBatches::amount() const {
   return amount;
 }
 
-std::span<const rrfp_tensor> SampleBatches::typical(rrfp_split split, int32_t samples,
-                                                    int32_t microbatches) {
-  for (int64_t at = 0; at < this->samples(split); at += samples) {
+std::span<const rrfp_tensor> SampleBatches::read_typical(rrfp_split split, int32_t samples,
+                                                         int32_t microbatches) {
+  read(split, 0, samples, microbatches);
+  const int64_t end = info_.images > 0 ? this->samples(split) : 0;
+  for (int64_t at = samples; at < end && amount().images == 0; at += samples) {
     read(split, static_cast<uint64_t>(at), samples, microbatches);
-    if (amount().images > 0) break;
   }
   int32_t best = 0;
   for (int32_t microbatch = 1; microbatch < batch_.microbatches; ++microbatch) {

@@ -24,8 +24,8 @@ class SampleBatches : public Batches {
   [[nodiscard]] int32_t vocabulary() const override { return RRFP_SAMPLES_VOCABULARY; }
   [[nodiscard]] std::string description() const override;
   [[nodiscard]] Amount amount() const override;
-  std::span<const rrfp_tensor> typical(rrfp_split split, int32_t samples,
-                                       int32_t microbatches) override;
+  std::span<const rrfp_tensor> read_typical(rrfp_split split, int32_t samples,
+                                            int32_t microbatches) override;
 
  private:
   /// The tensors of a microbatch that was read last.

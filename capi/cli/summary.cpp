@@ -24,10 +24,6 @@ std::array<TimeShare, 6> time_shares(const rrfp_train_report& sums) {
            {"engine", "engine", sums.other_ns}}};
 }
 
-double share(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
 double idle_share(const rrfp_train_report& sums) {
   return share(sums.total_ns - sums.busy_ns, sums.total_ns);
 }

@@ -30,8 +30,8 @@ class TextBatches : public Batches {
   [[nodiscard]] Amount amount() const override {
     return {.tokens = static_cast<int64_t>(tokens_.size()), .images = 0};
   }
-  std::span<const rrfp_tensor> typical(rrfp_split split, int32_t samples,
-                                       int32_t microbatches) override {
+  std::span<const rrfp_tensor> read_typical(rrfp_split split, int32_t samples,
+                                            int32_t microbatches) override {
     read(split, 0, samples, microbatches);
     return std::span(tensors_).first(kInputs);
   }

@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/cli/vision.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
-#include <string_view>
 
 #include "capi/cli/output.h"
 
 namespace rrfp::cli {
 namespace {
 
-constexpr std::string_view kMark = "<image>";
 constexpr int32_t kChannels = 3;
 
 /// Multiplications for a token in the layers of a transformer, without the attention itself.
 ///   products   with matrices hidden x dim in a feed-forward layer
 double layers_cost(double layers, double dim, double kv_share, double hidden, double products) {
   return layers * (dim * dim * (2 + 2 * kv_share) + products * dim * hidden);
+}
+
+/// Multiplications for a picture in what makes rows of its pixels: one product, or convolutions of
+/// 3 x 3 that halve the sides and double the channels, and a product.
+double stem_cost(const VisionOptions& vision) {
+  const double rows = image_tokens(vision);
+  const double dim = vision.dim;
+  if (!vision.conv_stem) return rows * vision.patch * vision.patch * kChannels * dim;
+  double cost = rows * dim * dim;
+  double channels = kChannels;
+  for (int32_t side = vision.patch / 2; side >= 1; side /= 2) {  // of a patch, in what comes out
+    const double next = std::max(1, vision.dim / side);
+    cost += rows * side * side * 9 * channels * next;
+    channels = next;
+  }
+  return cost;
 }
 
 }  // namespace
@@ -27,13 +42,15 @@ void check_kind(bool reads_pictures, const Settings& vision, const Settings& dat
     for (const char* each : {"--grouping", "--pixels-max"}) {
       if (name.empty() && data.is_given(each)) name = each;
     }
-    if (!name.empty()) bad_input(name + " is for models that read pictures: --vision");
+    if (!name.empty())
+      bad_input(name + " is for models that read pictures, those of train --vision");
     return;
   }
   for (const char* name : {"--format", "--vocabulary"}) {
     if (data.is_given(name)) {
-      bad_input(std::string(name) +
-                " does not go with --vision, whose data are a manifest of pictures and text");
+      bad_input(
+          std::string(name) +
+          " is not for models that read pictures (train --vision), whose data are a manifest");
     }
   }
 }
@@ -78,12 +95,12 @@ double image_cost(const VisionOptions& vision, const ModelOptions& model) {
   const double rows = image_tokens(vision);
   const double encoder_dim = vision.dim;
   const double encoder_hidden = vision.hidden > 0 ? vision.hidden : 4 * encoder_dim;
-  const double patch = static_cast<double>(vision.patch) * vision.patch * kChannels;
   const double attention = 2.0 * vision.layers * rows * encoder_dim;
-  const double encoder = patch * encoder_dim + attention +
-                         layers_cost(vision.layers, encoder_dim, 1, encoder_hidden, 2);
+  const double encoder =
+      stem_cost(vision) +
+      rows * (attention + layers_cost(vision.layers, encoder_dim, 1, encoder_hidden, 2));
   const double dim = model.dim;
-  const double projector = encoder_dim * dim + dim * dim;
+  const double projector = rows * (encoder_dim * dim + dim * dim);
 
   const double products = model.swiglu ? 3 : 2;
   const double hidden = model.hidden > 0 ? model.hidden : (model.swiglu ? 8.0 / 3 : 4.0) * dim;
@@ -91,7 +108,7 @@ double image_cost(const VisionOptions& vision, const ModelOptions& model) {
       model.kv_heads > 0 ? static_cast<double>(model.kv_heads) / model.heads : 1;
   const double token = layers_cost(model.layers, dim, kv_share, hidden, products) +
                        dim * static_cast<double>(RRFP_SAMPLES_VOCABULARY);
-  return rows * ((vision.frozen ? encoder / 3 : encoder) + projector) / token;
+  return ((vision.frozen ? encoder / 3 : encoder) + projector) / token;
 }
 
 PicturePrompt::PicturePrompt(const std::string& text, const std::vector<std::string>& files,
@@ -101,7 +118,7 @@ PicturePrompt::PicturePrompt(const std::string& text, const std::vector<std::str
                       static_cast<size_t>(vision.image_size) * static_cast<size_t>(kChannels);
   size_t images = 0;
   for (size_t at = 0; at < text.size();) {
-    if (text.compare(at, kMark.size(), kMark) != 0) {
+    if (text.compare(at, kImageMark.size(), kImageMark) != 0) {
       tokens_.push_back(static_cast<unsigned char>(text[at]));
       sources_.push_back(-1);
       ++at;
@@ -112,7 +129,7 @@ PicturePrompt::PicturePrompt(const std::string& text, const std::vector<std::str
       sources_.push_back(static_cast<int32_t>(images) * rows + row);
     }
     ++images;
-    at += kMark.size();
+    at += kImageMark.size();
   }
   if (images != files.size()) {
     bad_input(format("--prompt has %zu <image>, but --image has %zu files: each needs the other",
@@ -124,11 +141,6 @@ PicturePrompt::PicturePrompt(const std::string& text, const std::vector<std::str
          pixels_.data() + k * size);
   }
   set_inputs(vision, static_cast<int32_t>(images));
-}
-
-PicturePrompt::PicturePrompt(const std::vector<int32_t>& tokens, const VisionOptions& vision)
-    : tokens_(tokens), sources_(tokens.size(), -1) {
-  set_inputs(vision, 0);
 }
 
 void PicturePrompt::set_inputs(const VisionOptions& vision, int32_t images) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "capi/cli/api.h"
@@ -21,18 +22,19 @@ rrfp_vision_options vision_options(const VisionOptions& options);
 /// Rows that the model makes of a picture.
 int32_t image_tokens(const VisionOptions& options);
 /// What a picture costs in the encoder and the projector, in tokens of the language model: the
-/// ratio of the multiplications of their products. Sequences are taken to be short beside the
-/// width, and a frozen encoder has no backward pass, two thirds of the work.
+/// ratio of the multiplications of their products. Texts are taken to be short beside the width,
+/// and a frozen encoder has no backward pass, two thirds of the work.
 double image_cost(const VisionOptions& vision, const ModelOptions& model);
+
+/// Stands for a picture in a prompt.
+constexpr std::string_view kImageMark = "<image>";
 
 /// A prompt with pictures: the inputs of a model for one sequence.
 class PicturePrompt {
  public:
-  /// Every "<image>" of the text stands for the next picture; files and marks must be equally many.
+  /// Every mark stands for the next picture; files and marks must be equally many.
   PicturePrompt(const std::string& text, const std::vector<std::string>& files,
                 const VisionOptions& vision, int64_t pixels_max);
-  /// Token ids, no pictures.
-  PicturePrompt(const std::vector<int32_t>& tokens, const VisionOptions& vision);
   PicturePrompt(const PicturePrompt&) = delete;  // the tensors point into it
   PicturePrompt& operator=(const PicturePrompt&) = delete;
 

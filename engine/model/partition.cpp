@@ -35,11 +35,13 @@ int64_t estimate_rows(const Shape& y, int64_t inner) {
 }  // namespace
 
 std::vector<int64_t> estimate_costs(const Graph& graph) {
-  // A text is taken to be as long as a picture has rows.
+  // A text is taken to be as long as a picture has rows, once it leaves the block that makes them.
   int64_t inner = 1;
   for (const Op& op : graph.ops()) {
-    if (op.kind == OpKind::kLinear) {
-      inner = std::max(inner, estimate_rows(graph.value(op.output).shape, 1));
+    for (const ValueId input : op.inputs) {
+      const Value& value = graph.value(input);
+      if (!value.producer.valid() || graph.op(value.producer).block == op.block) continue;
+      inner = std::max(inner, estimate_rows(value.shape, 1));
     }
   }
   std::vector<int64_t> costs(graph.blocks().size(), 1);

@@ -14,8 +14,8 @@ namespace rrfp::model {
 
 /// What blocks cost without measuring: the multiplications of a forward pass, from the sizes of the
 /// weight matrices, for one sample: of as many rows as are known, or else as the largest known
-/// number. Comparable with each other only, and where branches have unlike numbers of rows
-/// (pictures, words) a coarse guess.
+/// number between blocks. Comparable with each other only, and where branches have unlike numbers
+/// of rows (pictures, words) a coarse guess.
 [[nodiscard]] std::vector<int64_t> estimate_costs(const Graph& graph);
 
 /// Forward and backward of each block in nanoseconds, on this thread: the median of a few runs.

@@ -87,23 +87,26 @@ Status Generator::prepare() {
 }
 
 Status Generator::find_inputs() {
-  with_pictures_ = model::has_vision_language_inputs(graph_);
-  bool found = false;
+  std::vector<size_t> read;
   for (size_t k = 0; k < graph_.inputs().size(); ++k) {
-    const model::ValueId input = graph_.inputs()[k];
-    if (program_.value_slot[input.index()] == kNoSlot) continue;
-    if (with_pictures_ && k != model::kTokens) continue;
-    const model::Value& value = graph_.value(input);
-    if (value.type != model::ValueType::kI32 || value.shape.ndim != 2 || found) {
-      return unusable(
-          "expected one input on the way to the output, of token ids [batch, length], or those of "
-          "the vision-language model");
-    }
-    found = true;
-    tokens_input_ = k;
+    if (program_.value_slot[graph_.inputs()[k].index()] != kNoSlot) read.push_back(k);
+  }
+  with_pictures_ = read.size() > 1 && model::has_vision_language_inputs(graph_);
+  const auto is_of_ids = [&](size_t input) {
+    const model::Value& value = graph_.value(graph_.inputs()[input]);
+    return value.type == model::ValueType::kI32 && value.shape.ndim == 2;
+  };
+  if (with_pictures_) {
+    tokens_input_ = model::kTokens;
+  } else if (read.size() == 1 && is_of_ids(read.front())) {
+    tokens_input_ = read.front();
+  } else {
+    return unusable(
+        "expected one input on the way to the output, of token ids [batch, length], or those of "
+        "the vision-language model");
   }
   const Shape& output = graph_.value(graph_.output()).shape;
-  if (!found || output.ndim != 3 || output.last() == Shape::kUnknown) {
+  if (output.ndim != 3 || output.last() == Shape::kUnknown) {
     return unusable("expected an output [batch, length, vocabulary]; it is " + to_string(output));
   }
   vocabulary_ = output.last();
@@ -124,11 +127,11 @@ Status Generator::check_operations() {
     const auto is_of_tokens = [&](model::ValueId v) { return of_tokens[v.index()]; };
     if (std::none_of(op.inputs.begin(), op.inputs.end(), is_of_tokens)) continue;
     of_tokens[op.output.index()] = true;
-    if (with_pictures_ && !reads_packed_inputs(op)) {
-      return unusable(
-          "with the inputs of the vision-language model, attention reads \"segments\" and "
-          "places come from \"positions\"; " +
-          describe(graph_, op) + " does not");
+    if (with_pictures_ && !reads_as_expected(op)) {
+      return unusable(describe(graph_, op) +
+                      " does not read the inputs of the vision-language model as that one does: "
+                      "embeddings \"tokens\" or \"positions\", rotary \"positions\", attention "
+                      "\"segments\", merge_rows \"sources\"");
     }
     if (op.kind == OpKind::kEmbedding) {
       const int64_t rows = graph_.parameter(op.parameters[0]).shape[0];
@@ -153,14 +156,27 @@ Status Generator::check_operations() {
                   std::to_string(positions_max_) + " positions");
 }
 
-/// Whether it would go on rightly once only the last segment of a prompt is kept.
-bool Generator::reads_packed_inputs(const Op& op) const {
-  const auto reads = [&](size_t input) {
-    return std::find(op.inputs.begin(), op.inputs.end(), graph_.inputs()[input]) != op.inputs.end();
-  };
-  if (op.kind == OpKind::kAttention) return reads(model::kSegments);
-  if (op.kind == OpKind::kRotary) return reads(model::kPositions);
-  return op.kind != OpKind::kPositions;
+/// The text behind a prompt continues its last segment, and only that one is kept: an operation
+/// that took the ids for something else, or the place in the sequence for that in the segment,
+/// would go on wrongly or read what is not there.
+bool Generator::reads_as_expected(const Op& op) const {
+  std::vector<int32_t> expected;
+  switch (op.kind) {
+    case OpKind::kEmbedding: expected = {model::kTokens, model::kPositions}; break;
+    case OpKind::kRotary: expected = {model::kPositions}; break;
+    case OpKind::kAttention: expected = {model::kSegments}; break;
+    case OpKind::kMergeRows: expected = {model::kSources}; break;
+    case OpKind::kPositions: return false;
+    default: break;
+  }
+  bool found = expected.empty();
+  for (const model::ValueId each : op.inputs) {
+    const model::Value& value = graph_.value(each);
+    if (value.type != model::ValueType::kI32) continue;
+    if (std::find(expected.begin(), expected.end(), value.input) == expected.end()) return false;
+    found = true;
+  }
+  return found;
 }
 
 int64_t Generator::cache_width(const Op& op) const {
@@ -296,7 +312,8 @@ Status Generator::start(std::span<const int32_t> tokens) {
 Status Generator::start_inputs(std::span<const InputArray> inputs) {
   if (!with_pictures_) {
     return {Code::kInvalidArgument,
-            "the model has not the inputs of the vision-language model; give it tokens"};
+            "the output does not depend on the inputs of the vision-language model; give it "
+            "tokens"};
   }
   Arrays prompt(inputs.begin(), inputs.end());
   const Shape& shape = prompt[model::kTokens].shape;

@@ -3,9 +3,9 @@
 // Continues a sequence with a language model, one token after the other. Keys and values of what
 // has been read are kept, so a token costs one position, not the whole sequence.
 //
-// A model has one input, of tokens, on the way to its output, or the inputs of the vision-language
-// model. Of these, the prompt gives all; what follows is text that continues the last segment, so
-// only the keys and values of that one are kept.
+// A model has one input, of tokens, on the way to its output, or reads the inputs of the
+// vision-language model as that one does. Of these, the prompt gives all; what follows is text that
+// continues the last segment, so only the keys and values of that one are kept.
 #pragma once
 
 #include <map>
@@ -50,7 +50,7 @@ class Generator {
   core::Status prepare();
   core::Status find_inputs();
   core::Status check_operations();
-  [[nodiscard]] bool reads_packed_inputs(const model::Op& op) const;
+  [[nodiscard]] bool reads_as_expected(const model::Op& op) const;
   [[nodiscard]] int64_t cache_width(const model::Op& op) const;
   void make_caches();
   void forget();
@@ -70,7 +70,7 @@ class Generator {
   int64_t vocabulary_ = 0;
   int64_t ids_max_ = 0;          // tokens are below this
   size_t tokens_input_ = 0;      // its number among the inputs of the model
-  bool with_pictures_ = false;   // has the inputs of the vision-language model
+  bool with_pictures_ = false;   // reads the inputs of the vision-language model
   int64_t positions_max_ = 0;    // places are below this
   std::vector<bool> needed_;     // by operation: for the output
   std::vector<bool> is_cached_;  // by operation: attention to tokens

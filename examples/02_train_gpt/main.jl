@@ -30,8 +30,9 @@ function main(path, steps)
     foreach(close, (trainer, model, data))
 end
 
-if !(length(ARGS) in (1, 2))
+steps = length(ARGS) > 1 ? tryparse(Int, ARGS[2]) : 50
+if !(length(ARGS) in (1, 2)) || something(steps, 0) < 1
     println(stderr, "usage: main.jl PATH [STEPS]")
     exit(2)
 end
-main(ARGS[1], length(ARGS) == 2 ? parse(Int, ARGS[2]) : 50)
+main(ARGS[1], steps)

@@ -32,9 +32,10 @@ def main(path, steps):
 
 
 if __name__ == "__main__":
-    if not 2 <= len(sys.argv) <= 3:
+    steps = sys.argv[2] if len(sys.argv) > 2 else "50"
+    if not 2 <= len(sys.argv) <= 3 or not steps.isdecimal() or int(steps) < 1:
         sys.exit(__doc__)
     try:
-        main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50)
+        main(sys.argv[1], int(steps))
     except rrfp.Error as error:
         sys.exit(f"train_gpt: {error.status_name}: {error}")

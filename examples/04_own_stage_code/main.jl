@@ -104,4 +104,9 @@ function main(steps)
     foreach(close, (pipeline, graph, hint))
 end
 
-main(isempty(ARGS) ? 300 : parse(Int, ARGS[1]))
+steps = isempty(ARGS) ? 300 : tryparse(Int, ARGS[1])
+if length(ARGS) > 1 || something(steps, 0) < 1
+    println(stderr, "usage: main.jl [STEPS]")
+    exit(2)
+end
+main(steps)

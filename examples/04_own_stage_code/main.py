@@ -88,9 +88,10 @@ def main(steps):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    steps = sys.argv[1] if len(sys.argv) > 1 else "300"
+    if len(sys.argv) > 2 or not steps.isdecimal() or int(steps) < 1:
         sys.exit(__doc__)
     try:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+        main(int(steps))
     except rrfp.Error as error:
         sys.exit(f"own_stage_code: {error.status_name}: {error}")

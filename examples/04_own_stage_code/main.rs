@@ -156,7 +156,16 @@ fn prepare() -> (FirstStage, SecondStage) {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let steps = std::env::args().nth(1).map_or(Ok(300), |n| n.parse())?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let steps = match arguments.as_slice() {
+        [] => Some(300),
+        [steps] => steps.parse().ok().filter(|steps| *steps > 0),
+        _ => None,
+    };
+    let Some(steps) = steps else {
+        eprintln!("usage: own_stage_code [STEPS]");
+        std::process::exit(2);
+    };
     let pipeline = Pipeline::new(&Graph::chain(2)?, &PipelineOptions::new())?;
     let mut ranks = pipeline.ranks()?;
     let step = Step::new(&Hint::named("zb-h1")?, MICROBATCHES as i32);

@@ -83,8 +83,9 @@ function main(steps)
     foreach(close, (trainer, model))
 end
 
-if length(ARGS) > 1
+steps = isempty(ARGS) ? 100 : tryparse(Int, ARGS[1])
+if length(ARGS) > 1 || something(steps, 0) < 1
     println(stderr, "usage: main.jl [STEPS]")
     exit(2)
 end
-main(length(ARGS) == 1 ? parse(Int, ARGS[1]) : 100)
+main(steps)

@@ -85,9 +85,10 @@ def main(steps):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
+    steps = sys.argv[1] if len(sys.argv) > 1 else "100"
+    if len(sys.argv) > 2 or not steps.isdecimal() or int(steps) < 1:
         sys.exit(__doc__)
     try:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+        main(int(steps))
     except rrfp.Error as error:
         sys.exit(f"vision_language: {error.status_name}: {error}")

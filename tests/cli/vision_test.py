@@ -52,6 +52,21 @@ class ResultTest(VisionTest):
                 expected = expected or found
                 self.assertEqual(found, expected)
 
+    def test_costs_are_measured_where_there_are_pictures(self):
+        manifest = self.dir / "rare.jsonl"
+        (self.dir / "one.png").write_bytes(pictures.drawing("red", "square", 1))
+        rare = [{"text": "<image> a", "images": ["one.png"]}]
+        pictures.write_lines(manifest, 39 * [{"text": "no picture"}] + 4 * rare)
+        trace = self.dir / "trace.json"
+        # Nearly all of the work is that of the encoder, if there is a picture.
+        self.ok("train", "--vision", "--image-size", 32, "--patch", 2, "--vision-layers", 6,
+                "--vision-dim", 32, "--vision-heads", 2, "--layers", 2, "--dim", 16, "--heads", 2,
+                "--context", 512, "--stages", 6, "--ranks", 2, "--batch", 1, "--microbatches", 1,
+                "--steps", 1, "--data", manifest, "--trace", trace)
+        stages = json.loads(trace.read_text())["otherData"]["stages"]
+        self.assertEqual([branch for _, branch in stages],
+                         4 * ["vision.embedding"] + ["embedding", "layers.0"])
+
     def test_options_that_change_the_result_do(self):
         _, summary = self.train(*STEPS)
         for arguments in (["--conv-stem"], ["--freeze-vision"], ["--grouping", "cost"],
@@ -130,6 +145,11 @@ class UseTest(VisionTest):
         text = self.ok(*arguments).stdout.decode()
         self.assertRegex(text, r"(?m)^right words +[\d.]+ %, a guess without the picture [\d.]+ %$")
 
+    def test_no_captions(self):
+        result = self.ok("eval", "--checkpoint", self.save, "--captions", 4, "--split", "train",
+                         "--validation", 0)
+        self.assertIn(b"none: no validation sample", result.stdout)
+
     def test_generate(self):
         def generate(*options):
             return self.ok("generate", "--checkpoint", self.save, "--temperature", 0, "--tokens",
@@ -143,9 +163,19 @@ class UseTest(VisionTest):
                          4 * [256] + list(b"red square\n") + 4 * [256])
         self.assertTrue(all(token < 256 for token in result["tokens"]))
         self.assertEqual(generate("--prompt", "red"), generate("--prompt-tokens", "114,101,100"))
-        # A text that does not end fills the context: no picture is forgotten for it.
-        full = json.loads(generate("--json", "--image", self.picture, "--context", 8))
-        self.assertEqual(len(full["tokens"]), 4)
+        self.assertTrue(result["complete"])
+        # Of a long text the end counts.
+        self.assertEqual(generate("--prompt", 200 * "x" + "red"),
+                         generate("--prompt", 125 * "x" + "red"))
+
+    def test_a_full_context(self):
+        # No picture is forgotten for a text that does not end.
+        full = self.ok("generate", "--checkpoint", self.save, "--temperature", 0, "--json",
+                       "--image", self.picture, "--context", 8)
+        self.assertIn(b"context of 8 tokens is full", full.stderr)
+        result = json.loads(full.stdout)
+        self.assertEqual(len(result["tokens"]), 4)
+        self.assertFalse(result["complete"])
 
     def test_refused(self):
         def refused(*options, names):
@@ -155,7 +185,8 @@ class UseTest(VisionTest):
         refused("--image", self.picture, "--prompt", "a", names=["--prompt", "0 <image>", "1 file"])
         refused("--prompt", "<image>", names=["--image", "1 <image>", "0 file"])
         refused("--image", self.picture, "--prompt-tokens", "1", names=["--prompt-tokens"])
-        refused("--prompt", "x" * 200, names=["200", "128"])
+        refused("--image", self.picture, "--prompt", "<image>" + 124 * "x", names=["128"])
+        refused("--image", self.picture, "--context", 3, names=["4 tokens", "of 3"])
         self.refused("eval", "--checkpoint", self.save, "--format", "u16", names=["--format"])
         broken = self.dir / "broken"
         broken.mkdir()

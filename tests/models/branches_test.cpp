@@ -3,13 +3,12 @@
 // Models with branches: encoders and a text branch that feed one language model, microbatches that
 // have nothing for a branch or a lot, frozen branches, several losses. Whatever the stages, where
 // they are, and when things arrive, results are the same to the bit.
-#include <rrfp/multimodal.h>
-
 #include <array>
 #include <cmath>
 #include <numeric>
 
 #include "harness.h"
+#include "vision.h"
 
 namespace rrfp::models {
 namespace {
@@ -526,27 +525,24 @@ TEST(Place, WhatItGivesTrains) {
   }
 }
 
-// Pictures have known numbers of rows, texts have not: an estimate must not take a text for one
-// row.
-TEST(Place, EstimatesGiveTheLanguageModelItsShare) {
-  rrfp_gpt_options language = small_gpt();
-  language.layers = 8;
-  rrfp_vision_options vision;
-  rrfp_vision_options_init(&vision);
-  vision.image_size = 32;
-  vision.patch = 8;
-  vision.layers = 2;
-  vision.dim = 16;
-  vision.heads = 2;
-  rrfp_error error = {};
-  rrfp_model* made = nullptr;
-  check(rrfp_model_create_vision_language(&language, &vision, &made, &error), error);
-  const ModelPtr model(made);
-  // Blocks: 3 of vision, the projector, the embedding, 8 layers, the head.
-  const Placed placed = place(model.get(), 6, 2, {});
-  const auto of_language = std::count_if(placed.first_blocks.begin(), placed.first_blocks.end(),
-                                         [](int32_t first) { return first >= 5; });
-  EXPECT_GE(of_language, 3) << "of 6 stages";
+// Pictures have known numbers of rows, texts have not: an estimate must take a text neither for one
+// row nor for as many as the first convolution has.
+TEST(Place, EstimatesGiveEachBranchItsShare) {
+  for (const rrfp_vision_flags flags : {0U, RRFP_VISION_CONV_STEM}) {
+    rrfp_gpt_options language = small_gpt();
+    language.layers = 8;
+    rrfp_vision_options vision = small_vision(flags);
+    vision.image_size = 64;
+    vision.patch = 8;
+    vision.layers = 8;
+    vision.dim = language.dim;
+    const ModelPtr model = make_vision_language(language, vision);
+    // Blocks: 9 of vision, the projector, the embedding, 8 layers, the head.
+    const Placed placed = place(model.get(), 10, 2, {});
+    const auto of_language = std::count_if(placed.first_blocks.begin(), placed.first_blocks.end(),
+                                           [](int32_t first) { return first >= 11; });
+    EXPECT_EQ(of_language, 4) << "of 10 stages, flags " << flags;
+  }
 }
 
 TEST(Place, AChainIsCutAsBefore) {

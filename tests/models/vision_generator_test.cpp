@@ -3,6 +3,7 @@
 // Text that goes on from pictures: token by token it is what reading everything again gives; a
 // prompt of text alone is that of a language model.
 #include <cmath>
+#include <functional>
 
 #include "generating.h"
 #include "ready.h"
@@ -226,31 +227,106 @@ TEST_F(WrongPrompts, TargetsMayBeAnything) {
   EXPECT_EQ(rrfp_generator_start_inputs(generator.get(), tensors.data(), nullptr), RRFP_OK);
 }
 
-// A model that has these inputs, but does not keep to their meaning, could not go on from a packed
-// prompt.
-TEST(ModelsThatOnlyLookAlike, CannotGenerate) {
-  for (const bool places : {false, true}) {
-    Builder b;
-    std::vector<int32_t> ids;
-    for (const char* name : {"tokens", "targets", "segments", "positions", "sources"}) {
-      ids.push_back(b.input(name, RRFP_I32, {-1, -1}));
-    }
-    b.input("images", RRFP_F32, {-1, 8, 8, 3});
-    b.block();
-    int32_t x = b.op(RRFP_OP_EMBEDDING, {ids[0]}, {b.parameter("table", {32, 12})});
-    if (places) x = b.op(RRFP_OP_POSITIONS, {x}, {b.parameter("places", {16, 12})});
-    std::vector<int32_t> attended = {x};
-    if (places) attended.push_back(ids[2]);
-    const int32_t y =
-        b.op(RRFP_OP_ATTENTION, attended, {}, {.flags = RRFP_OP_CAUSAL, .heads = 2, .kv_heads = 2});
-    const int32_t logits = b.op(RRFP_OP_LINEAR, {y}, {b.parameter("head", {32, 4})});
+// Models with the same inputs, of which each may do something else.
+struct Lookalike {
+  Builder b;
+  int32_t tokens = b.input("tokens", RRFP_I32, {-1, -1});
+  int32_t targets = b.input("targets", RRFP_I32, {-1, -1});
+  int32_t segments = b.input("segments", RRFP_I32, {-1, -1});
+  int32_t positions = b.input("positions", RRFP_I32, {-1, -1});
+  int32_t sources = b.input("sources", RRFP_I32, {-1, -1});
+  int32_t images = b.input("images", RRFP_F32, {-1, 8, 8, 3});
+
+  int32_t embed(int32_t ids, const char* table) {
+    return b.op(RRFP_OP_EMBEDDING, {ids}, {b.parameter(table, {32, 12})});
+  }
+  int32_t add(int32_t x, int32_t y) { return b.op(RRFP_OP_ADD, {x, y}); }
+  int32_t attend(int32_t x, const std::vector<int32_t>& within = {}) {
+    std::vector<int32_t> inputs = {x, x, x};
+    inputs.insert(inputs.end(), within.begin(), within.end());
+    return b.op(RRFP_OP_ATTENTION, inputs, {},
+                {.flags = RRFP_OP_CAUSAL, .heads = 2, .kv_heads = 2});
+  }
+  /// The rows of the pictures are as wide as the embeddings.
+  int32_t merge(int32_t x, int32_t indices) {
+    const int32_t patches = b.op(RRFP_OP_PATCHES, {images}, {}, {.kernel = 2, .stride = 2});
+    const int32_t rows = b.op(RRFP_OP_RESHAPE, {patches}, {}, {.shape = {0, 16, 12}});
+    return b.op(RRFP_OP_MERGE_ROWS, {x, rows, indices});
+  }
+  /// With an output over `x`, and a loss that may be of another head.
+  TrainerPtr finish(int32_t x, int32_t classes = 32) {
+    const int32_t logits = b.op(RRFP_OP_LINEAR, {x}, {b.parameter("head", {32, 12})});
     b.output(logits);
-    b.loss(b.op(RRFP_OP_CROSS_ENTROPY, {logits, ids[1]}));
-    const TrainerPtr trainer = make_trainer(b.model.get(), trainer_options());
+    const int32_t classified =
+        classes == 32 ? logits
+                      : b.op(RRFP_OP_LINEAR, {x}, {b.parameter("classifier", {classes, 12})});
+    b.loss(b.op(RRFP_OP_CROSS_ENTROPY, {classified, targets}));
+    return make_trainer(b.model.get(), trainer_options());
+  }
+  Lookalike() { b.block(); }
+};
+
+// They could not go on from a packed prompt, or would read what is not there.
+TEST(Lookalikes, ThatReadTheInputsOtherwiseCannotGenerate) {
+  const struct {
+    const char* name;  // of the operation
+    std::function<int32_t(Lookalike&)> make;
+  } wrong[] = {
+      {"(attention)",
+       [](Lookalike& m) { return m.attend(m.merge(m.embed(m.tokens, "table"), m.sources)); }},
+      {"(attention)",
+       [](Lookalike& m) { return m.attend(m.embed(m.tokens, "table"), {m.positions}); }},
+      {"(positions)",
+       [](Lookalike& m) {
+         const int32_t x = m.b.op(RRFP_OP_POSITIONS, {m.embed(m.tokens, "table")},
+                                  {m.b.parameter("places", {16, 12})});
+         return m.attend(x, {m.segments});
+       }},
+      {"(rotary)",
+       [](Lookalike& m) {
+         const int32_t x =
+             m.b.op(RRFP_OP_ROTARY, {m.embed(m.tokens, "table")}, {}, {.heads = 2, .head_dim = 6});
+         return m.attend(x, {m.segments});
+       }},
+      {"(embedding)",
+       [](Lookalike& m) { return m.add(m.embed(m.tokens, "table"), m.embed(m.sources, "rows")); }},
+      {"(embedding)",
+       [](Lookalike& m) { return m.add(m.embed(m.tokens, "table"), m.embed(m.targets, "words")); }},
+      {"(merge_rows)",
+       [](Lookalike& m) { return m.merge(m.embed(m.tokens, "table"), m.segments); }},
+      {"(merge_rows)", [](Lookalike& m) { return m.merge(m.embed(m.tokens, "table"), m.tokens); }},
+  };
+  for (const auto& [name, make] : wrong) {
+    Lookalike m;
+    const TrainerPtr trainer = m.finish(make(m));
     rrfp_generator* made = nullptr;
     EXPECT_REFUSED(rrfp_generator_create(trainer.get(), 12, &made, &refusal.error), kInvalid,
-                   {"cannot generate", places ? "positions" : "attention", "\"segments\""});
+                   {"cannot generate", name, "merge_rows \"sources\""});
   }
+}
+
+TEST(Lookalikes, ThatReadTokensAloneAreLanguageModels) {
+  Lookalike m;
+  const TrainerPtr trainer = m.finish(m.attend(m.embed(m.tokens, "table")));
+  const GeneratorPtr generator = make_generator(trainer.get(), 12);
+  const std::vector<int32_t> prompt = {1, 2, 3};
+  ASSERT_EQ(rrfp_generator_start(generator.get(), prompt.data(), prompt.size(), nullptr), RRFP_OK);
+  EXPECT_LT(next(generator, sampling_of(0)), 32);
+  BatchData data;
+  pack({"a0b"}).add_to(data);
+  EXPECT_REFUSED(rrfp_generator_start_inputs(
+                     generator.get(), data.batch(RRFP_SAMPLES_INPUTS).inputs, &refusal.error),
+                 kInvalid, {"does not depend on", "give it tokens"});
+}
+
+// The numbers of a prompt are checked for what makes the output, not for the losses.
+TEST(Lookalikes, MayHaveALossOfFewerClassesThanTokens) {
+  Lookalike m;
+  const int32_t x = m.merge(m.embed(m.tokens, "table"), m.sources);
+  const TrainerPtr trainer = m.finish(m.attend(x, {m.segments}), 2);
+  const GeneratorPtr generator = make_generator(trainer.get(), 16);
+  start(generator, pack({"a0z"}));
+  EXPECT_LT(next(generator, sampling_of(0)), 32);
 }
 
 TEST_F(WrongPrompts, Handles) {
@@ -269,7 +345,7 @@ TEST_F(WrongPrompts, Handles) {
   pack({"a0b"}).add_to(data);
   EXPECT_REFUSED(rrfp_generator_start_inputs(
                      text_only.get(), data.batch(RRFP_SAMPLES_INPUTS).inputs, &refusal.error),
-                 kInvalid, {"has not the inputs of the vision-language model"});
+                 kInvalid, {"does not depend on the inputs of the vision-language model"});
 }
 
 }  // namespace

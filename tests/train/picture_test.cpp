@@ -183,35 +183,10 @@ TEST_F(Pictures, TheLimitIsCheckedBeforeMemoryIsTaken) {
   EXPECT_TRUE(fails_with(failure(INT64_MAX), Code::kBadData, {"0 x 1000000 pixels"}));
 }
 
-/// A red picture of one pixel with a compressed text of 4 MiB.
-std::string with_text() {
-  std::string file;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
-  png_infop info = png_create_info_struct(png);
-  const auto write = [](png_structp of, png_bytep data, png_size_t size) {
-    static_cast<std::string*>(png_get_io_ptr(of))->append(reinterpret_cast<char*>(data), size);
-  };
-  png_set_write_fn(png, &file, write, nullptr);
-  png_set_IHDR(png, info, 1, 1, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-  std::string key = "Comment";
-  std::string text(size_t{4} << 20, 'a');
-  png_text entry = {};
-  entry.compression = PNG_TEXT_COMPRESSION_zTXt;
-  entry.key = key.data();
-  entry.text = text.data();
-  entry.text_length = text.size();
-  png_set_text(png, info, &entry, 1);
-  png_write_info(png, info);
-  std::array<uint8_t, 3> pixel = {255, 0, 0};
-  png_write_row(png, pixel.data());
-  png_write_end(png, nullptr);
-  png_destroy_write_struct(&png, &info);
-  return file;
-}
-
 TEST_F(Pictures, TextsThatUnpackToALotTakeNoMemory) {
-  std::string file = with_text();
+  Png png = test::plain(1, 1, {255, 0, 0});
+  png.comment.assign(size_t{4} << 20, 'a');
+  std::string file = encode(png);
   const size_t begin = file.find("zTXt") - 4;
   const std::string chunk = file.substr(begin, file.find("IDAT") - 4 - begin);
   ASSERT_LT(chunk.size(), size_t{64} << 10);

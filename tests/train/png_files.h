@@ -29,6 +29,7 @@ struct Png {
   std::vector<Rgb> palette;
   std::vector<uint8_t> palette_alpha;                  // of its first colors
   std::optional<std::array<uint16_t, 3>> transparent;  // a color; grey is its first number
+  std::string comment;                                 // compressed; empty = none
 
   [[nodiscard]] size_t channels() const {
     switch (color_type) {
@@ -65,6 +66,15 @@ inline std::string encode(const Png& in) {
     const auto& [red, green, blue] = *in.transparent;
     const png_color_16 color = {0, red, green, blue, red};
     png_set_tRNS(png, info, nullptr, 0, &color);
+  }
+  if (!in.comment.empty()) {
+    char key[] = "Comment";
+    png_text entry = {};
+    entry.compression = PNG_TEXT_COMPRESSION_zTXt;
+    entry.key = key;
+    entry.text = const_cast<char*>(in.comment.data());  // it is only read
+    entry.text_length = in.comment.size();
+    png_set_text(png, info, &entry, 1);
   }
   png_write_info(png, info);
   png_set_packing(png);
@@ -118,7 +128,7 @@ inline Png plain(uint32_t width, uint32_t height, Rgb color) {
   png.width = width;
   png.height = height;
   for (size_t k = 0; k < size_t{width} * height; ++k) {
-    png.values.insert(png.values.end(), color.begin(), color.end());
+    for (const uint8_t channel : color) png.values.push_back(channel);
   }
   return png;
 }

@@ -338,7 +338,7 @@ class Trainer:
 class Generator:
     """Continues a sequence with a trainer's weights, keeping keys and values of what it has seen.
     For models with one int32 input [B, T] on the way to their output [B, T, vocabulary], and for
-    those of :meth:`Model.vision_language`.
+    those that read the inputs of :meth:`Model.vision_language` as that model does.
 
     It is of the same thread as the trainer, whose steps change what it computes: start again after
     them.

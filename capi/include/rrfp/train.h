@@ -559,8 +559,8 @@ RRFP_API rrfp_status rrfp_data_read(const rrfp_data *data, rrfp_split split, uin
 /* ---- Generating -------------------------------------------------------------------------------- */
 
 /* Continues a sequence with a trainer's weights, keeping keys and values of what it has seen. For models
- * with one i32 input [B, T] on the way to their output [B, T, vocabulary], and for those with the inputs
- * of rrfp_model_create_vision_language. */
+ * with one i32 input [B, T] on the way to their output [B, T, vocabulary], and for those that read the
+ * inputs of rrfp_model_create_vision_language as that model does. */
 typedef struct rrfp_generator rrfp_generator;
 
 typedef struct rrfp_sampling {
