@@ -10,7 +10,7 @@
 namespace rrfp::cli {
 namespace {
 
-constexpr int64_t kTrainingMax = 20000;  // samples that are counted for the guess
+constexpr int64_t kTrainingMax = 20000;  // samples whose captions are looked at
 constexpr size_t kColumn = 40;
 // Inputs of rrfp_model_create_vision_language.
 constexpr size_t kTokens = 0;
@@ -74,6 +74,7 @@ std::vector<std::string> captions_of(const Sequence& sequence) {
 class Counts {
  public:
   void add(const std::string& text) { ++counts_[text]; }
+  [[nodiscard]] bool has(const std::string& text) const { return counts_.contains(text); }
   /// Of equally frequent ones the first by the alphabet.
   [[nodiscard]] std::string most_frequent() const {
     const auto found =
@@ -86,7 +87,8 @@ class Counts {
   std::map<std::string, int64_t> counts_;
 };
 
-void set_guess(Batches& batches, CaptionReport& report) {
+/// What can be said only with the captions of the training samples.
+void compare_with_training(Batches& batches, CaptionReport& report) {
   constexpr int64_t kBatch = 64;
   const int64_t samples = std::min(batches.samples(RRFP_SPLIT_TRAIN), kTrainingMax);
   Counts whole;
@@ -102,7 +104,12 @@ void set_guess(Batches& batches, CaptionReport& report) {
     }
   }
   report.guess = whole.most_frequent();
-  for (const Counts& place : places) report.word_guess += place.most_frequent() + " ";
+  for (const Counts& place : places) {
+    report.word_guess += (report.word_guess.empty() ? "" : " ") + place.most_frequent();
+  }
+  for (const Caption& each : report.captions) {
+    if (!whole.has(each.there)) report.unseen.add(each.there, each.written);
+  }
 }
 
 /// The inputs up to the rows of the last picture.
@@ -188,7 +195,7 @@ CaptionReport caption(rrfp_trainer* trainer, Batches& batches, int32_t context, 
     }
   }
   if (report.captions.empty()) return report;
-  set_guess(batches, report);
+  compare_with_training(batches, report);
   for (const Caption& each : report.captions) {
     Score exact;  // the two guesses are not one
     Score words;
@@ -209,8 +216,12 @@ Json captions_json(const CaptionReport& report) {
   }
   Json guess = score_json(report.guessed);
   guess["caption"] = report.guess;
+  guess["word_caption"] = report.word_guess;
+  Json unseen = {{"count", report.unseen.captions}};
+  unseen.update(score_json(report.unseen));
   Json result = {{"count", report.model.captions}};
   result.update(score_json(report.model));
+  result["unseen"] = std::move(unseen);
   result["guess"] = std::move(guess);
   result["list"] = std::move(list);
   return result;
@@ -234,6 +245,8 @@ std::string captions_text(const CaptionReport& report) {
                  static_cast<long long>(report.model.captions));
   row("exact captions", report.model.exact_share(), report.guessed.exact_share());
   row("right words", report.model.word_share(), report.guessed.word_share());
+  text += format("%-22s%lld, %.1f %% of their words right\n", "not in training",
+                 static_cast<long long>(report.unseen.captions), 100 * report.unseen.word_share());
   return text;
 }
 

@@ -32,6 +32,7 @@ struct Score {
 struct CaptionReport {
   std::vector<Caption> captions;
   Score model;
+  Score unseen;  // of the model, for captions that no training sample has
   /// Guessing without a look at the pictures: the most frequent caption of the training samples,
   /// and at each place the most frequent word.
   std::string guess;

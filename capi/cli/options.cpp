@@ -234,8 +234,8 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
       ->default_str("STAGES; for loop and v half of it")
       ->check(at_least(1));
   choice(add("--placement", options.placement,
-             "which rank has which stage; balanced: so that the busiest one has as little to do as "
-             "possible, no stage with blocks of both the encoder and the language model",
+             "which rank has which stage; balanced: so that all have about as much to do, no stage "
+             "with blocks of both the encoder and the language model",
              ""),
          {"linear", "loop", "v", "balanced"})
       ->default_str("linear; for pictures and 3 stages or more balanced");

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi/cli/sample_batches.h"
 
+#include <cmath>
+#include <limits>
+
 #include "capi/cli/vision.h"
 
 namespace rrfp::cli {
@@ -61,12 +64,18 @@ std::span<const rrfp_tensor> SampleBatches::inputs(int32_t microbatch) const {
   return {batch_.inputs + static_cast<size_t>(microbatch) * kInputs, kInputs};
 }
 
+Amount SampleBatches::amount_of(int32_t microbatch) const {
+  const std::span<const rrfp_tensor> tensors = inputs(microbatch);
+  return {.tokens = tensors.front().shape[0] * tensors.front().shape[1],
+          .images = tensors.back().shape[0]};
+}
+
 Amount SampleBatches::amount() const {
   Amount amount;
   for (int32_t microbatch = 0; microbatch < batch_.microbatches; ++microbatch) {
-    const std::span<const rrfp_tensor> tensors = inputs(microbatch);
-    amount.tokens += tensors.front().shape[0] * tensors.front().shape[1];
-    amount.images += tensors.back().shape[0];
+    const Amount part = amount_of(microbatch);
+    amount.tokens += part.tokens;
+    amount.images += part.images;
   }
   return amount;
 }
@@ -78,9 +87,19 @@ std::span<const rrfp_tensor> SampleBatches::read_typical(rrfp_split split, int32
   for (int64_t at = samples; at < end && amount().images == 0; at += samples) {
     read(split, static_cast<uint64_t>(at), samples, microbatches);
   }
+  // Of those that have pictures, the one whose share of them is nearest to that of the batch.
+  const auto share_of = [](const Amount& part) {
+    return static_cast<double>(part.images) / static_cast<double>(part.tokens);
+  };
+  const double share = share_of(amount());
   int32_t best = 0;
-  for (int32_t microbatch = 1; microbatch < batch_.microbatches; ++microbatch) {
-    if (inputs(microbatch).back().shape[0] > inputs(best).back().shape[0]) best = microbatch;
+  double least = std::numeric_limits<double>::infinity();
+  for (int32_t microbatch = 0; microbatch < batch_.microbatches; ++microbatch) {
+    const Amount part = amount_of(microbatch);
+    const double distance = std::abs(share_of(part) - share);
+    if (part.images == 0 || distance >= least) continue;
+    best = microbatch;
+    least = distance;
   }
   return inputs(best);
 }

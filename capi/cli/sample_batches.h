@@ -28,6 +28,7 @@ class SampleBatches : public Batches {
                                             int32_t microbatches) override;
 
  private:
+  [[nodiscard]] Amount amount_of(int32_t microbatch) const;
   /// The tensors of a microbatch that was read last.
   [[nodiscard]] std::span<const rrfp_tensor> inputs(int32_t microbatch) const;
 

@@ -364,7 +364,7 @@ rrfp_status rrfp_trainer_stage_report(rrfp_trainer* trainer, int32_t stage, rrfp
     report.rank = t.rank_of(stage);
     report.first_block = t.blocks_of(stage).first_block;
     report.last_block = t.blocks_of(stage).last_block;
-    report.branch = model::find_branches(t.graph())[static_cast<size_t>(report.first_block)];
+    report.branch = t.branch_of(stage);
     report.microbatches = t.stage_work(stage).microbatches;
     report.busy_ns = t.stage_work(stage).busy_ns;
     store(report, out);

@@ -16,7 +16,8 @@ using core::Code;
 using core::Status;
 
 Status FileBytes::load(const std::string& path, FileBytes& out) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Otherwise the name of a pipe would wait for somebody to write to it.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return io_error("open", path, errno);
   FileBytes loaded;
   Status status = loaded.load_open(path, file);

@@ -78,7 +78,10 @@ class LineReader final : public nlohmann::json_sax<Json> {
 
   bool parse_error(size_t position, const std::string& /*token*/,
                    const Json::exception& error) override {
-    return fail("is not JSON in UTF-8 at byte " + std::to_string(position) + short_reason(error));
+    constexpr int kNumberOverflow = 406;
+    const std::string at = " at byte " + std::to_string(position);
+    if (error.id == kNumberOverflow) return fail("has a number out of range" + at);
+    return fail("is not JSON in UTF-8" + at + short_reason(error));
   }
 
  private:

@@ -36,6 +36,7 @@ Json attributes_json(const Op& op) {
     case OpKind::kConcat:
     case OpKind::kMean: return {{"axis", a.axis}};
     case OpKind::kCrossEntropy: return {{"ignore_index", a.ignore_index}};
+    case OpKind::kReshape: return {{"shape", shape_json(a.shape)}};
     case OpKind::kPatches:
       return {{"kernel", a.kernel}, {"stride", a.stride}, {"padding", a.padding}};
     default: return Json::object();

@@ -18,7 +18,8 @@ using core::TaskKind;
 
 namespace {
 
-constexpr int64_t kCostMax = int64_t{1} << 40;
+/// Of an estimate; so many blocks can be added up.
+constexpr int64_t kCostMax = std::numeric_limits<int64_t>::max() / Graph::kCountMax;
 
 /// Rows of a value: all axes but the last. The first axis, how many there are of a microbatch,
 /// counts as 1 where it is unknown, the inner ones as `inner`.
@@ -44,12 +45,20 @@ std::vector<int64_t> estimate_costs(const Graph& graph) {
       inner = std::max(inner, estimate_rows(value.shape, 1));
     }
   }
-  std::vector<int64_t> costs(graph.blocks().size(), 1);
-  for (const Op& op : graph.ops()) {
-    if (op.kind != OpKind::kLinear) continue;
-    const int64_t rows = estimate_rows(graph.value(op.output).shape, inner);
-    const int64_t each = graph.parameter(op.parameters[0]).shape.elements();
+  const std::vector<bool> needed = graph.needed_for_losses();
+  std::vector<int64_t> costs(graph.blocks().size(), 0);
+  for (size_t k = 0; k < graph.ops().size(); ++k) {
+    const Op& op = graph.ops()[k];
+    if (!needed[k]) continue;
     int64_t& cost = costs[op.block.index()];
+    if (cost == 0) cost = 1;
+    if (op.kind != OpKind::kLinear) continue;
+    const Parameter& weight = graph.parameter(op.parameters[0]);
+    // The product itself, the gradient of what it reads, and that of the weight.
+    const int64_t products =
+        1 + (graph.value(op.inputs[0]).wants_gradient ? 1 : 0) + (weight.frozen ? 0 : 1);
+    const int64_t rows = estimate_rows(graph.value(op.output).shape, inner);
+    const int64_t each = products * weight.shape.elements();
     cost += rows > (kCostMax - cost) / std::max<int64_t>(each, 1) ? kCostMax - cost : rows * each;
   }
   return costs;
@@ -168,11 +177,15 @@ Status measure_costs(const Graph& graph, const kernels::Kernels& kernels,
 namespace {
 
 Status check_costs(std::span<const int64_t> costs) {
+  int64_t left = std::numeric_limits<int64_t>::max();
   for (size_t b = 0; b < costs.size(); ++b) {
-    if (costs[b] >= 0 && costs[b] <= kCostMax) continue;
+    if (costs[b] >= 0 && costs[b] <= left) {
+      left -= costs[b];
+      continue;
+    }
     return {Code::kInvalidArgument, "the cost of block " + std::to_string(b) + " is " +
                                         std::to_string(costs[b]) + "; expected 0 to " +
-                                        std::to_string(kCostMax)};
+                                        std::to_string(left) + ", as the sum is of 64 bits"};
   }
   return {};
 }
@@ -255,7 +268,12 @@ Status partition(std::span<const int64_t> costs, int32_t stages, std::vector<int
 std::vector<int32_t> find_branches(const Graph& graph) {
   const size_t blocks = graph.blocks().size();
   std::vector<std::set<size_t>> reads(blocks);  // other blocks
-  for (const Op& op : graph.ops()) {
+  const std::vector<bool> needed = graph.needed_for_losses();
+  std::vector<bool> has_work(blocks, false);
+  for (size_t k = 0; k < graph.ops().size(); ++k) {
+    const Op& op = graph.ops()[k];
+    if (!needed[k]) continue;
+    has_work[op.block.index()] = true;
     for (ValueId input : op.inputs) {
       const OpId producer = graph.value(input).producer;
       if (!producer.valid() || graph.op(producer).block == op.block) continue;
@@ -269,8 +287,12 @@ std::vector<int32_t> find_branches(const Graph& graph) {
     std::set<int32_t> read;
     for (const size_t other : reads[b]) read.insert(branches[other]);
     const int32_t current = branches[b - 1];
-    const bool goes_on = reads[b].contains(b - 1) &&
-                         std::includes(known.begin(), known.end(), read.begin(), read.end());
+    // A block that does nothing for the losses does not part the others.
+    size_t before = b - 1;
+    while (before > 0 && !has_work[before]) --before;
+    const bool goes_on = !has_work[b] || !has_work[before] ||
+                         (reads[b].contains(before) &&
+                          std::includes(known.begin(), known.end(), read.begin(), read.end()));
     branches[b] = goes_on ? current : current + 1;
     if (goes_on) continue;
     known_by.push_back(std::move(known));

@@ -12,10 +12,10 @@
 
 namespace rrfp::model {
 
-/// What blocks cost without measuring: the multiplications of a forward pass, from the sizes of the
-/// weight matrices, for one sample: of as many rows as are known, or else as the largest known
-/// number between blocks. Comparable with each other only, and where branches have unlike numbers
-/// of rows (pictures, words) a coarse guess.
+/// What blocks cost without measuring: the multiplications of forward and backward, from the sizes
+/// of the weight matrices, for one sample: of as many rows as are known, or else as the largest
+/// known number between blocks. Comparable with each other only, and where branches have unlike
+/// numbers of rows (pictures, words) a coarse guess. 0 for what no loss needs.
 [[nodiscard]] std::vector<int64_t> estimate_costs(const Graph& graph);
 
 /// Forward and backward of each block in nanoseconds, on this thread: the median of a few runs.

@@ -19,6 +19,7 @@ using core::TaskKind;
 
 std::string_view name_of(Cover cover) {
   constexpr std::array<std::string_view, kCovers> kNames = {"joins",
+                                                            "tight joins",
                                                             "loop placement",
                                                             "V placement",
                                                             "several chunks",
@@ -254,16 +255,15 @@ Result run_case(const StressCase& c) {
 /// What the graph and the step contain.
 void cover_step(const StressCase& c, const std::function<void(Cover, bool)>& add) {
   const core::StageGraph& graph = c.tasks->graph();
-  bool joins = false;
   bool frozen = false;
   bool fused = false;
   for (int32_t s = 0; s < graph.stage_count(); ++s) {
-    joins = joins || graph.in_edges(StageId(s)).size() > 1;
     frozen = frozen || graph.stage(StageId(s)).frozen;
     fused = fused || graph.stage(StageId(s)).fused_only;
   }
   const core::StepShape& shape = c.tasks->shape();
-  add(Cover::kJoins, joins);
+  add(Cover::kJoins, has_join(graph));
+  add(Cover::kTightJoins, joins_tightly(c));
   add(Cover::kLoop, c.shape == Shape::kLoop);
   add(Cover::kV, c.shape == Shape::kV);
   add(Cover::kChunks, graph.chunks_max() > 1);
@@ -319,14 +319,14 @@ void cover_run(const StressCase& c, const Outcome& outcome,
 }  // namespace
 
 StressReport run_stress(uint64_t first_seed, int64_t cases,
-                        const std::function<bool(int64_t done)>& progress) {
+                        const std::function<bool(int64_t done)>& progress, StressFocus focus) {
   StressReport report;
   const auto add = [&](Cover cover, bool covered) {
     report.covered[static_cast<size_t>(cover)] += covered ? 1 : 0;
   };
   while (report.cases < cases) {
     const uint64_t seed = first_seed + static_cast<uint64_t>(report.cases++);
-    const StressCase c = make_stress_case(seed);
+    const StressCase c = make_stress_case(seed, focus);
     if (!c.status.ok()) {
       (c.unobeyable ? report.unobeyable : report.refused) += 1;
     } else {
@@ -354,8 +354,8 @@ StressReport run_stress(uint64_t first_seed, int64_t cases,
   return report;
 }
 
-std::string describe_stress_case(uint64_t seed) {
-  const StressCase c = make_stress_case(seed);
+std::string describe_stress_case(uint64_t seed, StressFocus focus) {
+  const StressCase c = make_stress_case(seed, focus);
   const std::string text = "seed " + std::to_string(seed) + ": " + describe(c);
   return c.status.ok() ? text : text + "\n  not run: " + c.status.text();
 }

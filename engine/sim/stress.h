@@ -13,9 +13,19 @@
 
 namespace rrfp::sim {
 
+/// What cases are drawn from.
+enum class StressFocus : uint8_t {
+  kAll,
+  // Stage graphs in ready order with no more room on any rank than its largest microbatch needs.
+  // All else is drawn as ever, but no fault.
+  kTightGraphs,
+};
+
 /// What a case contained. A run that has covered nothing proves nothing.
 enum class Cover : uint8_t {
-  kJoins,            // a stage with several predecessors
+  kJoins,            // a stage that is fed by several others
+  kTightJoins,       // and with it several ranks, each with the least room, and microbatches, that
+                     // are trained in ready order without a fault
   kLoop,             // loop placement
   kV,                // V placement
   kChunks,           // several stages on a rank
@@ -24,7 +34,7 @@ enum class Cover : uint8_t {
   kFusedStages,      // cannot split B
   kForwardOnly,      // a step without backward
   kLongTails,        // activation sizes by microbatch
-  kTightCaps,        // a rank with no more room than its largest microbatch needs
+  kTightCaps,        // no rank with more room than its largest microbatch needs
   kPriorities,       // a random hint
   kPublished,        // a hint made for the layout
   kDeterministic,    // weight gradients in injection order
@@ -77,9 +87,11 @@ struct StressReport {
 /// Runs the cases of the seeds first_seed, first_seed + 1, ... `progress` is called after each with
 /// the number of cases that are done; false stops.
 [[nodiscard]] StressReport run_stress(uint64_t first_seed, int64_t cases,
-                                      const std::function<bool(int64_t done)>& progress = {});
+                                      const std::function<bool(int64_t done)>& progress = {},
+                                      StressFocus focus = StressFocus::kAll);
 
 /// The case of a seed in words.
-[[nodiscard]] std::string describe_stress_case(uint64_t seed);
+[[nodiscard]] std::string describe_stress_case(uint64_t seed,
+                                               StressFocus focus = StressFocus::kAll);
 
 }  // namespace rrfp::sim

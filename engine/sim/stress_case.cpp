@@ -47,9 +47,9 @@ int64_t copy_speed(const StepTasks& tasks, double share) {
                               (1 << 20));
 }
 
-Policy random_policy(Dice& dice, const StepTasks& tasks, bool offload) {
+Policy random_policy(Dice& dice, const StepTasks& tasks, bool offload, StressFocus focus) {
   Policy policy;
-  const int64_t order = dice.between(0, 99);
+  const int64_t order = focus == StressFocus::kTightGraphs ? 0 : dice.between(0, 99);
   policy.order = order < 75 ? Order::kReady : Order::kStrict;
   if (order >= 85) policy.late_ns = dice.pick({1, 100'000, 1'000'000, 5'000'000, 50'000'000});
   policy.deterministic = dice.percent(50);
@@ -58,7 +58,7 @@ Policy random_policy(Dice& dice, const StepTasks& tasks, bool offload) {
   if (policy.hold_permille > 0) policy.hop_ns = dice.pick({0, 50'000});
   if (dice.percent(40)) policy.roomy_permille = dice.pick({100, 500, 1000});
   policy.reserve_permille = dice.pick({0, 0, 100, 500, Policy::kNoReserve});
-  if (offload || dice.percent(25)) {
+  if (offload || (focus == StressFocus::kAll && dice.percent(25))) {
     policy.offload_ns_per_mib = copy_speed(tasks, dice.pick({0.01, 0.1, 0.3, 0.7}));
   }
   policy.record_ready = dice.percent(30);
@@ -93,10 +93,11 @@ Amount least_cap(const StepTasks& tasks, RankId rank) {
 /// `strict_peak`: what a strict order holds, by rank; empty if the order is free.
 std::vector<Cap> random_caps(Dice& dice, const StepTasks& tasks,
                              const std::vector<Amount>& strict_peak, bool offload,
-                             StressCase& out) {
-  const int64_t limited = offload ? 9 : dice.between(0, 9);
+                             StressFocus focus, StressCase& out) {
+  const bool tight = focus == StressFocus::kTightGraphs;
+  const int64_t limited = offload ? 9 : dice.between(tight ? 1 : 0, 9);
   if (limited == 0) return {};
-  const bool least_only = dice.percent(35);
+  const bool least_only = tight || dice.percent(35);
   std::vector<Cap> caps;
   for (int32_t r = 0; r < tasks.graph().ranks(); ++r) {
     Amount least = least_cap(tasks, RankId(r));
@@ -110,8 +111,8 @@ std::vector<Cap> random_caps(Dice& dice, const StepTasks& tasks,
     Cap& cap = caps.emplace_back();
     if (limited < 5) cap.slots = grown(least.slots);
     if (limited >= 3) cap.bytes = grown(least.bytes);
-    out.tight = out.tight || (least_only && strict_peak.empty() && least.slots > 0);
   }
+  out.tight = least_only && strict_peak.empty() && !offload;
   return caps;
 }
 
@@ -269,20 +270,21 @@ void grow_caps_until_legal(StressCase& out) {
 
 }  // namespace
 
-StressCase make_stress_case(uint64_t seed) {
+StressCase make_stress_case(uint64_t seed, StressFocus focus) {
   StressCase out;
+  const bool all = focus == StressFocus::kAll;
   Dice step(seed, Draw::kCase, kStep);
-  const int64_t shape = step.between(0, 99);
+  const int64_t shape = all ? step.between(0, 99) : 99;
   out.shape = shape < 20   ? Shape::kLinear
               : shape < 40 ? Shape::kLoop
               : shape < 65 ? Shape::kV
                            : Shape::kGraph;
   // Offloading needs much in flight and a cap in bytes, so some cases are made for it.
-  const bool offload = step.percent(25);
+  const bool offload = all && step.percent(25);
   out.tasks = make_step(step, out.shape, offload);
   out.messages = count_messages(*out.tasks);
   Dice policy(seed, Draw::kCase, kPolicy);
-  out.policy = random_policy(policy, *out.tasks, offload);
+  out.policy = random_policy(policy, *out.tasks, offload, focus);
   if (has_credits(*out.tasks) && policy.percent(90)) out.policy.late_ns = 0;
   Dice hint(seed, Draw::kCase, kHint);
   out.hint = make_hint(hint, out.shape, *out.tasks, out.policy.strict());
@@ -298,7 +300,7 @@ StressCase make_stress_case(uint64_t seed) {
     if (late) out.status = StepTasks::create(graph, std::move(timed), out.tasks);
   }
   Dice caps(seed, Draw::kCase, kCaps);
-  out.caps = random_caps(caps, *out.tasks, strict_peak, offload, out);
+  out.caps = random_caps(caps, *out.tasks, strict_peak, offload, focus, out);
   out.status = make_plans(out.tasks, *out.hint, out.policy, out.caps, out.scenario.plans);
   if (out.policy.late_ns > 0 && !out.caps.empty()) grow_caps_until_legal(out);
   if (!out.status.ok()) return out;
@@ -310,8 +312,25 @@ StressCase make_stress_case(uint64_t seed) {
   Dice runtime(seed, Draw::kCase, kRuntime);
   add_runtime(runtime, out.scenario);
   out.scenario.seed = seed;
-  add_fault(seed, out);
+  if (all) add_fault(seed, out);
   return out;
+}
+
+bool has_join(const core::StageGraph& graph) {
+  for (int32_t s = 0; s < graph.stage_count(); ++s) {
+    const auto in = graph.in_edges(StageId(s));
+    const auto is_other = [&](EdgeId e) { return graph.edge(e).from != graph.edge(in[0]).from; };
+    if (std::any_of(in.begin(), in.end(), is_other)) return true;
+  }
+  return false;
+}
+
+bool joins_tightly(const StressCase& c) {
+  const core::StageGraph& graph = c.tasks->graph();
+  const Faults& faults = c.scenario.faults;
+  return c.tight && has_join(graph) && graph.ranks() > 1 && c.tasks->microbatches() > 1 &&
+         c.tasks->shape().mode == core::StepMode::kTrain && !c.policy.strict() &&
+         faults.failing_rank < 0 && faults.lose_message < 0;
 }
 
 std::string describe(const StressCase& c) {

@@ -14,6 +14,7 @@
 #include "engine/core/hint.h"
 #include "engine/sim/random.h"
 #include "engine/sim/scenario.h"
+#include "engine/sim/stress.h"
 
 namespace rrfp::sim {
 
@@ -49,14 +50,19 @@ struct StressCase {
   std::shared_ptr<const core::Hint> hint;
   core::Policy policy;
   std::vector<core::Cap> caps;  // by rank; empty = the defaults
-  bool tight = false;           // some rank has no more room than it needs at least
+  bool tight = false;           // no rank has more room than its largest microbatch needs
   int64_t messages = 0;         // that the step sends between ranks
   Scenario scenario;
   core::Status status;      // not ok: there is no plan, so nothing to run
   bool unobeyable = false;  // a strict order that deadlocks
 };
 
-[[nodiscard]] StressCase make_stress_case(uint64_t seed);
+[[nodiscard]] StressCase make_stress_case(uint64_t seed, StressFocus focus = StressFocus::kAll);
+/// Several ranks, each with the least room, train several microbatches in ready order, without a
+/// fault, over a graph in which branches join.
+[[nodiscard]] bool joins_tightly(const StressCase& c);
+/// A stage is fed by several others.
+[[nodiscard]] bool has_join(const core::StageGraph& graph);
 [[nodiscard]] std::string describe(const StressCase& c);
 
 /// The parts (stress_graph.cpp).

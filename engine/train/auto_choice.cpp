@@ -19,16 +19,6 @@ namespace {
 constexpr TaskKind kKinds[] = {TaskKind::kForward, TaskKind::kInputGradient,
                                TaskKind::kWeightGradient};
 
-/// How large the microbatches of a step are for one stage, in parts of their mean; 0 where all are
-/// empty.
-std::vector<double> relative_sizes(std::span<const double> sizes, int32_t stage, size_t count) {
-  const std::span<const double> row = sizes.subspan(static_cast<size_t>(stage) * count, count);
-  const double mean = std::accumulate(row.begin(), row.end(), 0.0) / static_cast<double>(count);
-  std::vector<double> result;
-  for (const double size : row) result.push_back(mean > 0 ? size / mean : 0);
-  return result;
-}
-
 /// The same microbatches, of the same sizes.
 bool same_work(const core::StepShape& a, const core::StepShape& b) {
   return a.mode == b.mode && a.microbatches == b.microbatches && a.skip == b.skip &&
@@ -106,15 +96,16 @@ void AutoChoice::observe(const core::StepShape& shape, std::vector<double> sizes
   });
 }
 
-/// [stage][3]: what F, I and W of a microbatch of mean size take on average.
+/// [stage][3]: what F, I and W of a microbatch of the mean size of the last step take on average.
 std::vector<int64_t> AutoChoice::stage_means(const std::vector<Measured>& history) const {
   std::vector<int64_t> means;
   for (int32_t s = 0; s < graph_->stage_count(); ++s) {
+    const double unit = history.back().mean_size(s);
     for (const TaskKind kind : kKinds) {
       double ns = 0;
       double sizes = 0;
       for (const Measured& step : history) {
-        const std::vector<double> of_stage = step.sizes_of(s);
+        const std::vector<double> of_stage = step.sizes_of(s, unit);
         for (size_t k = 0; k < of_stage.size(); ++k) {
           ns += static_cast<double>(step.durations.ns({StageId(s), MicrobatchId::of(k), kind}));
           sizes += of_stage[k];
@@ -126,8 +117,20 @@ std::vector<int64_t> AutoChoice::stage_means(const std::vector<Measured>& histor
   return means;
 }
 
-std::vector<double> AutoChoice::Measured::sizes_of(int32_t stage) const {
-  return relative_sizes(sizes, stage, static_cast<size_t>(shape.microbatches));
+std::span<const double> AutoChoice::Measured::row(int32_t stage) const {
+  const auto count = static_cast<size_t>(shape.microbatches);
+  return std::span(sizes).subspan(static_cast<size_t>(stage) * count, count);
+}
+
+double AutoChoice::Measured::mean_size(int32_t stage) const {
+  const std::span<const double> all = row(stage);
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
+std::vector<double> AutoChoice::Measured::sizes_of(int32_t stage, double unit) const {
+  std::vector<double> result;
+  for (const double size : row(stage)) result.push_back(unit > 0 ? size / unit : 0);
+  return result;
 }
 
 /// What the tasks of one stage are expected to take in the next step, and what they would take with
@@ -135,10 +138,11 @@ std::vector<double> AutoChoice::Measured::sizes_of(int32_t stage) const {
 void AutoChoice::predict(const std::vector<Measured>& history, int32_t stage,
                          std::span<const int64_t> stage_ns, sim::Durations& expected,
                          std::vector<sim::Replay>& replays) const {
-  const std::vector<double> sizes = history.back().sizes_of(stage);
+  const double unit = history.back().mean_size(stage);
+  const std::vector<double> sizes = history.back().sizes_of(stage, unit);
   std::vector<std::vector<double>> past_sizes;
   past_sizes.reserve(history.size());
-  for (const Measured& past : history) past_sizes.push_back(past.sizes_of(stage));
+  for (const Measured& past : history) past_sizes.push_back(past.sizes_of(stage, unit));
   for (size_t k = 0; k < sizes.size(); ++k) {
     for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
       const Task task = {StageId(stage), MicrobatchId::of(k), kKinds[kind]};
@@ -164,7 +168,7 @@ AutoChoice::Decision AutoChoice::decide(const std::vector<Measured>& history) co
   shape.stage_ns = stage_means(history);
   shape.cost_permille.clear();
   for (int32_t s = 0; s < graph_->stage_count(); ++s) {
-    for (const double size : last.sizes_of(s)) {
+    for (const double size : last.sizes_of(s, last.mean_size(s))) {
       shape.cost_permille.push_back(static_cast<int32_t>(
           std::min<double>(std::round(size * 1000), core::StepTasks::kCostPermilleMax)));
     }

@@ -47,8 +47,12 @@ class AutoChoice {
     std::vector<double> sizes;  // [stage][microbatch]
     sim::Durations durations;
 
-    /// Of one stage, in parts of their mean.
-    [[nodiscard]] std::vector<double> sizes_of(int32_t stage) const;
+    // Of one stage. Steps are compared by what a unit of work takes, since a branch may have much
+    // to do in one and hardly anything in the next.
+    [[nodiscard]] std::span<const double> row(int32_t stage) const;
+    [[nodiscard]] double mean_size(int32_t stage) const;
+    /// In parts of `unit`; 0 if that is 0.
+    [[nodiscard]] std::vector<double> sizes_of(int32_t stage, double unit) const;
   };
   struct Decision {
     std::string name;

@@ -72,7 +72,9 @@ InputChecks::InputChecks(const Graph& graph, const std::vector<bool>* needed) : 
   using Kind = Limit::Kind;
   const auto add = [&](const Op& op, size_t input, Limit limit) {
     limit.input = graph.value(op.inputs[input]).input;
-    if (limit.input >= 0) limits_.push_back(limit);
+    if (limit.input < 0) return;
+    // Every layer reads the same segments and positions.
+    if (std::find(limits_.begin(), limits_.end(), limit) == limits_.end()) limits_.push_back(limit);
   };
   for (size_t k = 0; k < graph.ops().size(); ++k) {
     if (needed != nullptr && !(*needed)[k]) continue;
@@ -137,6 +139,9 @@ int64_t InputChecks::find_bad(const Limit& limit, const InputArray& input, const
   const std::string least = limit.kind == Kind::kValueRows ? "-1" : "0";
   const bool bounded = limit.kind != Kind::kPositions;
   expected = least + (bounded ? " to " + std::to_string(count - 1) : " or more");
+  if (limit.kind == Kind::kClasses) {
+    expected += ", or " + std::to_string(limit.also) + " for what does not count";
+  }
   return bad - numbers.begin();
 }
 

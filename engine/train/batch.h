@@ -40,7 +40,7 @@ struct ShapePlan {
   std::vector<int64_t> stage_elements;    // by stage: of all values that it makes
   int64_t elements = 0;                   // of all values of the model: how large it is
   /// By stage: whether it takes no part, since all that it makes and all that enters it from other
-  /// stages is empty. What is empty changes no sum, so results do not depend on the cut.
+  /// stages is empty. That changes no sum of finite numbers, so results do not depend on the cut.
   std::vector<bool> skips;
   bool any_skip = false;
 };
@@ -93,6 +93,7 @@ class InputChecks {
     model::ParameterId table = {};
     model::ValueId value = {};
     int32_t also = -1;  // with a value
+    bool operator==(const Limit&) const = default;
   };
   /// Where the first number stands that is not allowed, and what is; -1 = all are.
   [[nodiscard]] int64_t find_bad(const Limit& limit, const InputArray& input, const ShapePlan& plan,

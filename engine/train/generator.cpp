@@ -207,6 +207,7 @@ void Generator::make_caches() {
 void Generator::forget() {
   for (model::KeyValueCache& cache : caches_) cache.length = 0;
   seen_.clear();
+  logits_.clear();
   seen_pictures_ = false;
   segment_ = 0;
   position_ = 0;
@@ -286,7 +287,11 @@ Status Generator::read_text(std::span<const int32_t> tokens) {
     set(model::kPositions, positions);
     set(model::kSources, sources);
     inputs[model::kImages].shape = graph_.value(graph_.inputs()[model::kImages]).shape;
-    inputs[model::kImages].shape[0] = 0;
+    // No pictures, which may have any size.
+    for (int32_t d = 0; d < inputs[model::kImages].shape.ndim; ++d) {
+      int64_t& extent = inputs[model::kImages].shape[d];
+      if (d == 0 || extent == Shape::kUnknown) extent = 0;
+    }
   }
   const ShapePlan* plan = nullptr;
   if (Status s = plan_for(inputs, plan); !s.ok()) return s;

@@ -80,7 +80,8 @@ Status check(const TrainerOptions& o) {
 int32_t ranks_for(const TrainerOptions& o) {
   if (o.ranks != 0) return o.ranks;
   if (!o.stage_ranks.empty()) {
-    return std::max(*std::max_element(o.stage_ranks.begin(), o.stage_ranks.end()), 0) + 1;
+    const int32_t last = *std::max_element(o.stage_ranks.begin(), o.stage_ranks.end());
+    return std::clamp(last, 0, std::numeric_limits<int32_t>::max() - 1) + 1;
   }
   return o.placement == core::Placement::kLinear ? o.stages : (o.stages + 1) / 2;
 }
@@ -100,6 +101,7 @@ Status Trainer::prepare(const model::Graph& graph) {
   setting_.graph = graph;
   setting_.kernels = &kernels::cpu_kernels();
   setting_.delay_us_max = options_.delay_us_max;
+  branches_ = model::find_branches(graph);
   if (options_.first_blocks.empty()) {
     const std::vector<int64_t> costs = model::estimate_costs(graph);
     if (Status s = model::partition(costs, options_.stages, options_.first_blocks); !s.ok()) {
@@ -176,7 +178,10 @@ Status Trainer::start_ranks() {
     return s;
   }
   if (options_.choose_hint) {
-    proposal_ = propose_layout(model::estimate_costs(setting_.graph), rank_count());
+    // It knows chains only.
+    if (branches_.back() == 0 && options_.stage_ranks.empty()) {
+      proposal_ = propose_layout(model::estimate_costs(setting_.graph), rank_count());
+    }
     choice_.emplace(setting_.stages,
                     std::vector<core::Cap>(static_cast<size_t>(rank_count()), options_.cap),
                     options_.pipeline.policy);
@@ -294,8 +299,12 @@ void Trainer::fill_job(const Batch& batch, bool training) {
     core::StepShape& shape = round.request.shape;
     shape.mode = training ? core::StepMode::kTrain : core::StepMode::kForwardOnly;
     shape.microbatches = in_round;
+    // What an earlier step has set is of its microbatches.
     shape.activation_bytes.clear();
     shape.skip.clear();
+    shape.stage_ns.clear();
+    shape.cost_permille.clear();
+    shape.planned_ns.clear();
     const bool skips =
         std::any_of(round.microbatches, round.microbatches + in_round,
                     [&](int32_t i) { return plans_[static_cast<size_t>(i)]->any_skip; });
@@ -562,12 +571,12 @@ Status Trainer::load(const std::string& path, bool weights_only, uint64_t& posit
     if (Status s = checkpoint->read_optimizer(weights_->moment_tensors_in(moments)); !s.ok()) {
       return s;
     }
-    weights_->copy_moments(moments);
     if (state.loss_scale != 0 && !is_loss_scale(state.loss_scale)) {
       return {Code::kBadData, checkpoint->path() + " has a loss_scale of " +
                                   std::to_string(state.loss_scale) +
                                   "; expected 0 or a power of two, 2^-64 to 2^64"};
     }
+    weights_->copy_moments(moments);
     options_.seed = state.seed;
     steps_ = state.step;
     updates_ = state.updates;

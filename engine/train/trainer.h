@@ -106,6 +106,10 @@ class Trainer {
   [[nodiscard]] const StageWork& stage_work(int32_t stage) const {
     return work_[static_cast<size_t>(stage)];
   }
+  /// That of its first block.
+  [[nodiscard]] int32_t branch_of(int32_t stage) const {
+    return branches_[static_cast<size_t>(blocks_of(stage).first_block)];
+  }
   [[nodiscard]] int32_t rank_of(int32_t stage) const {
     return setting_.stages->stage(core::StageId(stage)).rank.value;
   }
@@ -186,6 +190,7 @@ class Trainer {
   std::vector<int32_t> injection_;  // round by round: the microbatch of the batch that goes in k-th
   std::vector<double> sizes_;       // of a round
   std::optional<AutoChoice> choice_;
+  std::vector<int32_t> branches_;    // by block
   std::string proposal_;             // which layout would be better, for choice_
   sim::Durations durations_;         // of the last round; for choice_
   std::vector<float> loss_factors_;  // [microbatch][loss]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on pictures and text: the same to the bit for every pipeline and after resuming,
 captions, and what is refused."""
+import collections
 import json
 
 import pictures
@@ -18,6 +19,12 @@ STEPS = ["--steps", "3"]
 CURVE = [5.54284, 5.43305, 5.17116, 5.01544, 4.79385]
 VALIDATION_LOSS = 4.56948
 TOLERANCE = 2e-3
+
+
+def most_frequent(texts):
+    """Of equally frequent ones the first by the alphabet."""
+    counts = collections.Counter(texts)
+    return min(counts, key=lambda text: (-counts[text], text))
 
 
 class VisionTest(support.CliTest):
@@ -138,12 +145,34 @@ class UseTest(VisionTest):
         self.assertEqual(len(found["list"]), found["count"])
         for each in found["list"]:
             self.assertIn(each["true"].split()[0], pictures.COLOURS)
-        self.assertEqual(found["exact"], sum(each["true"] == each["written"]
-                                             for each in found["list"]) / found["count"])
-        self.assertTrue(0 <= found["guess"]["exact"] <= found["guess"]["words"] <= 1)
-        self.assertIn(found["guess"]["caption"].split()[0], pictures.COLOURS)
+
+        def shares(written):
+            """Of whole captions and of words, each at its place."""
+            pairs = [(each["true"].split(), written(each).split()) for each in found["list"]]
+            words = sum(len(true) for true, _ in pairs)
+            right = sum(a == b for true, other in pairs for a, b in zip(true, other))
+            return sum(true == other for true, other in pairs) / len(pairs), right / words
+        self.assertEqual((found["exact"], found["words"]), shares(lambda each: each["written"]))
+        guess = found["guess"]
+        self.assertEqual(guess["exact"], shares(lambda _: guess["caption"])[0])
+        self.assertEqual(guess["words"], shares(lambda _: guess["word_caption"])[1])
+        # The most frequent one, and at each place the most frequent word, of what was trained on.
+        texts = self.training_captions()
+        self.assertEqual(guess["caption"], most_frequent(texts))
+        words = [text.split() for text in texts]
+        self.assertEqual(guess["word_caption"].split(),
+                         [most_frequent(text[k] for text in words if len(text) > k)
+                          for k in range(max(map(len, words)))])
+        unseen = [each for each in found["list"] if each["true"] not in texts]
+        self.assertEqual(found["unseen"]["count"], len(unseen))
         text = self.ok(*arguments).stdout.decode()
         self.assertRegex(text, r"(?m)^right words +[\d.]+ %, a guess without the picture [\d.]+ %$")
+
+    def training_captions(self):
+        """The text behind each picture, of the samples but every tenth one."""
+        samples = [json.loads(line) for line in self.manifest.read_text().splitlines()]
+        return [part.strip() for number, sample in enumerate(samples, 1) if number % 10 != 0
+                for part in sample["text"].split("<image>")[1:]]
 
     def test_no_captions(self):
         result = self.ok("eval", "--checkpoint", self.save, "--captions", 4, "--split", "train",
@@ -206,13 +235,14 @@ class RefusalTest(VisionTest):
 
     def test_manifests(self):
         good = {"text": "some text"}
-        self.refused_data('{"text": "a"}\nno object\n', "bad.jsonl", "2")
-        self.refused_data('["a"]\n', "bad.jsonl", "1")
-        self.refused_data([good, {"text": ""}], "bad.jsonl", "2")
-        self.refused_data([good, {"texts": "a"}], "bad.jsonl", "2", "text")
-        self.refused_data([good, {"text": "<image> a"}], "bad.jsonl", "2", "1")
-        self.refused_data([good, {"text": "a", "images": ["pictures/1-0.png"]}], "bad.jsonl", "2")
-        self.refused_data([good, {"text": "x" * 200}], "bad.jsonl", "2", "128")
+        self.refused_data('{"text": "a"}\nno object\n', 'bad.jsonl", line 2', "JSON")
+        self.refused_data('["a"]\n', 'bad.jsonl", line 1', "object")
+        self.refused_data([good, {"text": ""}], 'bad.jsonl", line 2', "empty")
+        self.refused_data([good, {"texts": "a"}], 'bad.jsonl", line 2', '"text"')
+        self.refused_data([good, {"text": "<image> a"}], 'bad.jsonl", line 2', "1", "0")
+        self.refused_data([good, {"text": "a", "images": ["pictures/1-0.png"]}],
+                          'bad.jsonl", line 2', "0", "1")
+        self.refused_data([good, {"text": "x" * 200}], 'bad.jsonl", line 2', "200", "128")
         self.refused_data("", "bad.jsonl")
         self.refused("train", "--data", self.dir / "absent", *MODEL, names=["absent"])
         self.refused("train", "--data", self.dir, *MODEL, names=[str(self.dir)])
@@ -222,9 +252,10 @@ class RefusalTest(VisionTest):
             if content is not None:
                 (self.dir / "bad.png").write_bytes(content)
             return [{"text": "a"}, {"text": "<image> a", "images": ["bad.png"]}]
-        self.refused_data(sample(), "bad.png")
-        self.refused_data(sample(b"no picture"), "bad.png")
-        self.refused_data(sample(pictures.png(20, 10, lambda x, y: (0, 0, 0))), "bad.png",
+        self.refused_data(sample(), 'bad.jsonl", line 2', "bad.png", "No such file")
+        self.refused_data(sample(b"no picture"), 'bad.jsonl", line 2', "bad.png", "not a PNG")
+        self.refused_data(sample(pictures.png(20, 10, lambda x, y: (0, 0, 0))),
+                          'bad.jsonl", line 2', "bad.png", "20 x 10", "150",
                           options=["--pixels-max", 150])
         good = pictures.drawing("red", "bar", 0)
         # Found when it is decoded.
@@ -232,7 +263,8 @@ class RefusalTest(VisionTest):
             (self.dir / "bad.png").write_bytes(bad)
             manifest = self.dir / "bad.jsonl"
             pictures.write_lines(manifest, 20 * [{"text": "<image> a", "images": ["bad.png"]}])
-            self.refused("train", "--data", manifest, *MODEL, *TRAINING, *STEPS, names=["bad.png"])
+            self.refused("train", "--data", manifest, *MODEL, *TRAINING, *STEPS,
+                         names=['bad.jsonl", line ', "bad.png", "damaged"])
 
     def test_options(self):
         for arguments, names in (

@@ -68,6 +68,11 @@ TEST(BranchTimeline, SharesOfBranchesAddUp) {
   double computing_ms = 0;
   for (const Json& rank : t.summary.at("ranks")) {
     computing_ms += rank.at("computing_ms").get<double>();
+    double all_ms = 0;
+    for (const auto& [key, value] : rank.items()) {
+      if (key.ends_with("_ms")) all_ms += value.get<double>();
+    }
+    EXPECT_NEAR(all_ms, t.summary.at("makespan_ms").get<double>(), 1e-3);
   }
   const Json& branches = t.summary.at("branches");
   ASSERT_EQ(branches.size(), 3U);
@@ -90,6 +95,39 @@ TEST(BranchTimeline, SharesOfBranchesAddUp) {
   EXPECT_LE(branches[1].at("tasks"), 3 * 3);
   EXPECT_GE(branches[2].at("tasks"), 3 * 2 * 2);
   EXPECT_LE(branches[2].at("tasks"), 3 * 3 * 2);
+}
+
+// The language model is much smaller than the encoder, and waits for it.
+TEST(BranchTimeline, ReasonsToIdleAreToldByRank) {
+  rrfp_vision_options vision = small_vision();
+  vision.layers = 8;
+  vision.dim = 128;
+  vision.patch = 1;  // 64 rows a picture
+  const ModelPtr model = make_vision_language(small_gpt(), vision);
+  BatchData data;
+  for (int k = 0; k < 4; ++k) {
+    Packed packed = pack({"0a"});
+    // As many places of the text as the picture has rows, in reading order.
+    Packed wide;
+    wide.images = packed.images;
+    wide.pictures = 1;
+    for (int32_t row = 0; row < 64; ++row) {
+      wide.tokens.push_back(0);
+      wide.targets.push_back(1);
+      wide.segments.push_back(0);
+      wide.positions.push_back(row % 16);
+      wide.sources.push_back(row);
+    }
+    wide.add_to(data);
+  }
+  const Traced t = traced(model.get(), {0, 10, 11}, std::move(data), kInputs);
+  const Json& language = t.summary.at("ranks")[2];
+  const double input_ms = language.at("input_ms");
+  for (const auto& [key, value] : language.items()) {
+    if (!key.ends_with("_ms")) continue;
+    EXPECT_LE(value.get<double>(), input_ms) << key;
+  }
+  EXPECT_GT(input_ms, 0.5 * t.summary.at("makespan_ms").get<double>());
 }
 
 TEST(BranchTimeline, AStageOfTwoBranchesIsOfNeither) {

@@ -283,6 +283,15 @@ TEST(Damage, IsFoundAndChangesNothing) {
     expect_not_loaded(model, trainer_options(), folder.path(), 0, {name, "bytes"});
     test::write_file(path, good);
   }
+  const std::string path = folder / "step-00000001/state.json";
+  const std::string good = test::read_file(path);
+  std::string bad = good;
+  const std::string scale = "\"loss_scale\":";
+  ASSERT_NE(bad.find(scale), std::string::npos) << bad;
+  bad.insert(bad.find(scale) + scale.size(), "3, \"was\":");
+  test::write_file(path, bad);
+  expect_not_loaded(model, trainer_options(), folder.path(), 0, {"loss_scale of 3"});
+  test::write_file(path, good);
   load(trainer.get(), folder.path());
 }
 

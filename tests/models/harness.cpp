@@ -203,6 +203,14 @@ void write(rrfp_trainer* trainer, int32_t parameter, const std::vector<float>& d
         error);
 }
 
+std::string described_hint(rrfp_trainer* trainer) {
+  char text[1024] = {};
+  rrfp_error error;
+  EXPECT_EQ(rrfp_trainer_describe_hint(trainer, text, sizeof text, nullptr, &error), RRFP_OK)
+      << error.text;
+  return text;
+}
+
 std::string weights_sha256(rrfp_trainer* trainer) {
   rrfp_error error = {};
   char text[65] = {};

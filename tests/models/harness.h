@@ -106,6 +106,7 @@ rrfp_train_report evaluate(rrfp_trainer* trainer, const rrfp_batch& batch);
 std::vector<float> read(rrfp_trainer* trainer, int32_t parameter, rrfp_slot slot, size_t count);
 void write(rrfp_trainer* trainer, int32_t parameter, const std::vector<float>& data);
 std::string weights_sha256(rrfp_trainer* trainer);
+std::string described_hint(rrfp_trainer* trainer);
 size_t parameter_elements(const rrfp_model* model, int32_t parameter);
 int32_t parameter_count(const rrfp_model* model);
 std::string parameter_name(const rrfp_model* model, int32_t parameter);

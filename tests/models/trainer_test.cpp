@@ -484,14 +484,6 @@ TEST(Measure, GivesATimeForEveryBlock) {
 
 // --- The hint
 
-std::string described_hint(rrfp_trainer* trainer) {
-  char text[1024] = {};
-  rrfp_error error;
-  EXPECT_EQ(rrfp_trainer_describe_hint(trainer, text, sizeof text, nullptr, &error), RRFP_OK)
-      << error.text;
-  return text;
-}
-
 TEST(TrainerHint, IsNamed) {
   const ModelPtr model = make_gpt(small_gpt());
   const HintPtr hint = make_hint("rf-1");
@@ -520,6 +512,13 @@ TEST(TrainerHint, AutoSaysWhatItChoseAndWhy) {
   EXPECT_NE(why.find("simulated on"), std::string::npos) << why;
   for (const char* candidate : {"rf-m", "rf-v", "zb-v"}) {
     EXPECT_NE(why.find(candidate), std::string::npos) << why;
+  }
+  // What was predicted for the microbatches of a step is not for those of an evaluation.
+  BatchData last = random_tokens(4, 1, 8, 32, 1);
+  step(trainer.get(), last.batch(2));
+  for (const int32_t microbatches : {3, 4, 9}) {
+    BatchData data = random_tokens(microbatches, 1, 8, 32, 2);
+    EXPECT_GT(evaluate(trainer.get(), data.batch(2)).loss, 0) << microbatches;
   }
 }
 

@@ -235,7 +235,7 @@ struct Lookalike {
   int32_t segments = b.input("segments", RRFP_I32, {-1, -1});
   int32_t positions = b.input("positions", RRFP_I32, {-1, -1});
   int32_t sources = b.input("sources", RRFP_I32, {-1, -1});
-  int32_t images = b.input("images", RRFP_F32, {-1, 8, 8, 3});
+  int32_t images = -1;
 
   int32_t embed(int32_t ids, const char* table) {
     return b.op(RRFP_OP_EMBEDDING, {ids}, {b.parameter(table, {32, 12})});
@@ -250,7 +250,7 @@ struct Lookalike {
   /// The rows of the pictures are as wide as the embeddings.
   int32_t merge(int32_t x, int32_t indices) {
     const int32_t patches = b.op(RRFP_OP_PATCHES, {images}, {}, {.kernel = 2, .stride = 2});
-    const int32_t rows = b.op(RRFP_OP_RESHAPE, {patches}, {}, {.shape = {0, 16, 12}});
+    const int32_t rows = b.op(RRFP_OP_RESHAPE, {patches}, {}, {.shape = {0, -1, 12}});
     return b.op(RRFP_OP_MERGE_ROWS, {x, rows, indices});
   }
   /// With an output over `x`, and a loss that may be of another head.
@@ -263,7 +263,10 @@ struct Lookalike {
     b.loss(b.op(RRFP_OP_CROSS_ENTROPY, {classified, targets}));
     return make_trainer(b.model.get(), trainer_options());
   }
-  Lookalike() { b.block(); }
+  explicit Lookalike(int64_t side = 8) {
+    images = b.input("images", RRFP_F32, {-1, side, side, 3});
+    b.block();
+  }
 };
 
 // They could not go on from a packed prompt, or would read what is not there.
@@ -317,6 +320,15 @@ TEST(Lookalikes, ThatReadTokensAloneAreLanguageModels) {
   EXPECT_REFUSED(rrfp_generator_start_inputs(
                      generator.get(), data.batch(RRFP_SAMPLES_INPUTS).inputs, &refusal.error),
                  kInvalid, {"does not depend on", "give it tokens"});
+}
+
+TEST(Lookalikes, MayReadPicturesOfAnySize) {
+  Lookalike m(-1);
+  const int32_t x = m.merge(m.embed(m.tokens, "table"), m.sources);
+  const TrainerPtr trainer = m.finish(m.attend(x, {m.segments}));
+  const GeneratorPtr generator = make_generator(trainer.get(), 16);
+  start(generator, pack({"a0z"}));
+  for (int k = 0; k < 3; ++k) EXPECT_LT(next(generator, sampling_of(0)), 32);
 }
 
 // The numbers of a prompt are checked for what makes the output, not for the losses.

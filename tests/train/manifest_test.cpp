@@ -2,6 +2,7 @@
 #include "engine/data/manifest.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <vector>
@@ -108,6 +109,9 @@ TEST_F(Manifests, NoSamples) {
   }
   options_.path = folder_ / "deep";
   EXPECT_TRUE(fails_with(Manifest::open(options_, manifest_), Code::kIo, {"deep\"", "regular"}));
+  options_.path = folder_ / "pipe";  // nobody writes to it
+  ASSERT_EQ(mkfifo(options_.path.c_str(), 0600), 0);
+  EXPECT_TRUE(fails_with(Manifest::open(options_, manifest_), Code::kIo, {"pipe\"", "regular"}));
 }
 
 TEST_F(Manifests, LinesThatAreNoObjects) {
@@ -121,6 +125,7 @@ TEST_F(Manifests, LinesThatAreNoObjects) {
   EXPECT_TRUE(refused("{\"text\": \"\xed\xa0\x80\"}", {"ill-formed UTF-8 byte"}));
   EXPECT_TRUE(refused(R"({"text": "\ud800"})", {"not JSON", "surrogate"}));
   EXPECT_TRUE(refused("{\"text\": \"\x01\"}", {"not JSON", "control character"}));
+  EXPECT_TRUE(refused(R"({"text": "a", "score": 1e999})", {"a number out of range at byte"}));
   EXPECT_TRUE(refused(R"(["text"])", {"is an array, expected an object"}));
   EXPECT_TRUE(refused(R"("text")", {"is a text, expected an object"}));
   EXPECT_TRUE(refused("17", {"is a number, expected an object"}));

@@ -210,10 +210,10 @@ end
     place(model, stages, ranks, block_costs = nothing) -> (first_blocks, stage_ranks)
 
 The same for a model with branches, such as encoders and a text embedding that feed one language
-model: no stage has blocks of two branches, and stages go to ranks so that the busiest rank has as
-little to do as possible. A branch is a run of blocks of which each reads the one before it; a block
-at which branches meet for the first time begins a new one. The first block and the rank of each
-stage are options of a [`Trainer`](@ref); every rank has 1 or more stages. An `RRFPError`
+model: no stage has blocks of two branches, and stages go to ranks by longest processing time first
+(Graham 1969): the busiest rank has at most 4/3 of the least that it could have. A branch is a run
+of blocks of which each reads the one before it; a block at which branches meet for the first time
+begins a new one. The first block and the rank of each stage are options of a [`Trainer`](@ref); every rank has 1 or more stages. An `RRFPError`
 `:OUT_OF_RANGE` unless branches <= stages <= blocks and 1 <= ranks <= stages.
 """
 function place(model::Model, stages::Integer, ranks::Integer, block_costs = nothing)

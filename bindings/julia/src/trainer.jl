@@ -240,13 +240,14 @@ end
 """
     load!(trainer, path; weights_only = false) -> position
 
-Continues from a checkpoint, or from the newest one in a folder. On an error nothing is changed.
+Continues from a checkpoint, or from the newest one in a folder. On an error nothing is changed. The
+position is an `Int`, or a `UInt64` from 2^63 on.
 """
 function load!(trainer::Trainer, path::AbstractString; weights_only = false)
     out = Ref{UInt64}(0)
     bits = weights_only ? Raw.RRFP_LOAD_WEIGHTS_ONLY : UInt32(0)
     call(Raw.rrfp_trainer_load, trainer, path, bits, out)
-    return Int(out[])
+    return out[] <= typemax(Int) ? Int(out[]) : out[]
 end
 
 describe(path::AbstractString) = text_out(Raw.rrfp_checkpoint_describe, path)

@@ -312,10 +312,10 @@ class Model:
     def place(self, stages: int, ranks: int,
               block_costs: Any = None) -> tuple[list[int], list[int]]:
         """The same for a model with branches, such as encoders and a text embedding that feed one
-        language model: no stage has blocks of two branches, and stages go to ranks so that the
-        busiest rank has as little to do as possible. A branch is a run of blocks of which each
-        reads the one before it; a block at which branches meet for the first time begins a new
-        one.
+        language model: no stage has blocks of two branches, and stages go to ranks by longest
+        processing time first (Graham 1969): the busiest rank has at most 4/3 of the least that it
+        could have. A branch is a run of blocks of which each reads the one before it; a block at
+        which branches meet for the first time begins a new one.
 
         Returns the first block and the rank of each stage, for the options `first_blocks` and
         `stage_ranks` of :class:`rrfp.Trainer`; every rank has 1 or more stages. Raises

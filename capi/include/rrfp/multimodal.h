@@ -80,7 +80,7 @@ typedef struct rrfp_samples_options {
   int32_t image_size;      /* pixels a side that pictures are resized to; transparent is white */
   int32_t image_tokens;    /* rows that the model makes of a picture */
   int32_t context;         /* most tokens of a sample */
-  int32_t ahead;           /* samples that may be decoded ahead of use; 0 = 64 */
+  int32_t ahead;           /* samples, of 256 MiB, that may be decoded ahead of use; 0 = 64 */
   double validation_share; /* of the samples, spread evenly; _init: 0.1 */
   double image_cost;       /* of a picture in the encoder, in tokens of text; 0 = image_tokens */
   uint64_t seed;           /* of the order of the training samples */
@@ -116,7 +116,8 @@ RRFP_API rrfp_status rrfp_samples_get_info(const rrfp_samples *samples, rrfp_sam
  * validation sample p is that at p mod validation_samples. Both are a function of the position alone.
  *   out_batch   gets microbatches, rounds = 0 and inputs, in memory of `samples`, valid until the next
  *               call; targets are -100 before the rows of pictures and behind the ends of samples
- * Errors: as above, for a picture that cannot be decoded.
+ * Errors: as above, for a picture that cannot be decoded; RRFP_ERR_INVALID_ARGUMENT for the counts, or a
+ *   microbatch of 2^31 tokens; RRFP_ERR_BAD_STATE if the split is empty; RRFP_ERR_BUSY.
  * Blocks: until the pictures are decoded. */
 RRFP_API rrfp_status rrfp_samples_read(rrfp_samples *samples, rrfp_split split, uint64_t position,
                                        int32_t count, int32_t microbatches, rrfp_batch *out_batch,

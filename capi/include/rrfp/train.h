@@ -157,9 +157,9 @@ RRFP_API rrfp_status rrfp_model_add_operation(rrfp_model *model, const rrfp_oper
  * mean over a batch is the number of its elements, for a cross-entropy those not ignored (whose targets
  * must be an input of the model). */
 RRFP_API rrfp_status rrfp_model_set_loss(rrfp_model *model, int32_t value, rrfp_error *error);
-/* One more loss, such as that of a second head; the first is that of rrfp_model_set_loss. Each is reduced
- * by itself, multiplied by `factor` (finite), and added up; one that counts nothing in a batch adds 0.
- * No operation may read a loss. */
+/* One more loss, such as that of a second head, up to 64; the first is that of rrfp_model_set_loss, which
+ * cannot be changed then. Each is reduced by itself, multiplied by `factor` (finite), and added up; one
+ * that counts nothing in a batch adds 0. No operation may read a loss. */
 RRFP_API rrfp_status rrfp_model_add_loss(rrfp_model *model, int32_t value, double factor,
                                          rrfp_error *error);
 /* The value that predictions are read from, such as logits [B, T, vocabulary]. */
@@ -233,16 +233,17 @@ RRFP_API rrfp_status rrfp_model_measure(const rrfp_model *model, const rrfp_tens
 /* Cuts the blocks into `stages` runs so that the most expensive run is as cheap as possible.
  *   block_costs    one per block, >= 0, in any unit; null = estimated from the products
  *   first_blocks   gets the first block of each stage; first_blocks[0] is 0
- * Errors: RRFP_ERR_OUT_OF_RANGE if there are fewer blocks than stages. */
+ * Errors: RRFP_ERR_OUT_OF_RANGE if there are fewer blocks than stages, RRFP_ERR_INVALID_ARGUMENT for
+ * costs below 0 or whose sum has more than 64 bits. */
 RRFP_API rrfp_status rrfp_model_partition(const rrfp_model *model, int32_t stages,
                                           const int64_t *block_costs, int32_t *first_blocks,
                                           rrfp_error *error);
 /* The same for a model with branches, such as encoders and a text embedding that feed one language model:
- * no stage has blocks of two branches, and stages go to ranks so that the busiest rank has as little to do
- * as possible. A branch is a run of blocks of which each reads the one before it; a block at which
- * branches meet for the first time begins a new one.
+ * no stage has blocks of two branches, and stages go to ranks by longest processing time first (Graham
+ * 1969): the busiest rank has at most 4/3 of the least that it could have. A branch is a run of blocks of
+ * which each reads the one before it; a block at which branches meet for the first time begins a new one.
  *   stage_ranks   gets the rank of each stage; every rank has 1 or more
- * Errors: RRFP_ERR_OUT_OF_RANGE unless branches <= stages <= blocks and 1 <= ranks <= stages. */
+ * Errors: as above; RRFP_ERR_OUT_OF_RANGE unless branches <= stages <= blocks and 1 <= ranks <= stages. */
 RRFP_API rrfp_status rrfp_model_place(const rrfp_model *model, int32_t stages, int32_t ranks,
                                       const int64_t *block_costs, int32_t *first_blocks,
                                       int32_t *stage_ranks, rrfp_error *error);
@@ -262,7 +263,7 @@ typedef int32_t rrfp_decay;
 #define RRFP_DECAY_LINEAR 2 /* to lr_min at decay_steps, along a line */
 
 typedef int32_t rrfp_reduction;
-#define RRFP_REDUCTION_MEAN 0 /* sum of all losses of the batch / sum of their weights */
+#define RRFP_REDUCTION_MEAN 0 /* of each loss: its sum over the batch / the sum of its weights */
 #define RRFP_REDUCTION_SUM 1
 
 /* When a loss or the norm of the gradients is infinite or not a number; all ranks agree. */
@@ -282,7 +283,8 @@ typedef struct rrfp_trainer_options {
   rrfp_trainer_flags flags;
   /* The pipeline. */
   int32_t stages; /* 0 = 1 */
-  int32_t ranks;  /* 0 = stages; for RRFP_PLACEMENT_V and LOOP half of them, rounded up */
+  /* 0 = as stage_ranks say; without them stages, for RRFP_PLACEMENT_V and LOOP half, rounded up */
+  int32_t ranks;
   rrfp_placement placement;
   rrfp_order order;
   rrfp_wake wake;
@@ -432,8 +434,8 @@ RRFP_API rrfp_status rrfp_trainer_stage_report(rrfp_trainer *trainer, int32_t st
 RRFP_API rrfp_status rrfp_trainer_first_blocks(rrfp_trainer *trainer, int32_t *first_blocks,
                                                rrfp_error *error);
 
-/* The losses of the last step or evaluation, reduced, without their factors; NaN for one that counted
- * nothing. `count` must be their number. */
+/* The losses of the last step or evaluation, reduced, without the factors of rrfp_model_add_loss; NaN for
+ * one that counted nothing. `count` must be their number. RRFP_ERR_BAD_STATE before the first step. */
 RRFP_API rrfp_status rrfp_trainer_losses(rrfp_trainer *trainer, double *losses, size_t count,
                                          rrfp_error *error);
 

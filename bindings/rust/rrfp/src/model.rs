@@ -392,9 +392,10 @@ impl Model {
     }
 
     /// The same for a model with branches, such as encoders and a text embedding that feed one
-    /// language model: no stage has blocks of two branches, and stages go to ranks so that the
-    /// busiest rank has as little to do as possible. A branch is a run of blocks of which each reads
-    /// the one before it; a block at which branches meet for the first time begins a new one.
+    /// language model: no stage has blocks of two branches, and stages go to ranks by longest
+    /// processing time first (Graham 1969): the busiest rank has at most 4/3 of the least that it
+    /// could have. A branch is a run of blocks of which each reads the one before it; a block at
+    /// which branches meet for the first time begins a new one.
     ///
     /// Gives the first block and the rank of each stage, for
     /// [`TrainerOptions::first_blocks`](crate::TrainerOptions::first_blocks) and
