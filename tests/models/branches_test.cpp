@@ -74,23 +74,28 @@ TEST_P(Branches, SmallestCapsDoNotStall) {
 }
 
 // The choice is made beside the steps, so that it is not known how many pass before it is there.
+// With little room it may be a strict order, which is obeyed where the work of a step allows it.
 TEST_P(Branches, BitsDoNotDependOnAChoiceByReplay) {
-  const TrainerPtr one = make_trainer(model_.b.model.get(), Pipeline());
-  const TrainerPtr chosen = make_trainer(
-      model_.b.model.get(),
-      {.first_blocks = {0, 2, 4, 5}, .stage_ranks = {0, 1, 1, 0}, .flags = RRFP_TRAINER_AUTO});
-  const auto is_chosen = [&] {
-    return described_hint(chosen.get()).find("simulated on") != std::string::npos;
-  };
-  int32_t steps_after = 0;
-  for (uint64_t s = 1; s < 1000 && steps_after < 5; ++s) {
-    steps_after += is_chosen() ? 1 : 0;
-    BatchData data = random_batch(s, 6);
-    const rrfp_batch batch = data.batch(kInputs);
-    ASSERT_EQ(step(one.get(), batch).loss, step(chosen.get(), batch).loss) << "step " << s;
+  for (const int64_t cap : {0, 3, 6}) {
+    const TrainerPtr one = make_trainer(model_.b.model.get(), Pipeline());
+    const TrainerPtr chosen =
+        make_trainer(model_.b.model.get(), Pipeline{.first_blocks = {0, 1, 2, 4, 5, 7},
+                                                    .stage_ranks = {0, 1, 1, 0, 0, 1},
+                                                    .flags = RRFP_TRAINER_AUTO,
+                                                    .cap_slots = cap});
+    const auto is_chosen = [&] {
+      return described_hint(chosen.get()).find("simulated on") != std::string::npos;
+    };
+    int32_t steps_after = 0;
+    for (uint64_t s = 1; s < 1000 && steps_after < 40; ++s) {
+      steps_after += is_chosen() ? 1 : 0;
+      BatchData data = random_batch(s, 6);
+      const rrfp_batch batch = data.batch(kInputs);
+      ASSERT_EQ(step(one.get(), batch).loss, step(chosen.get(), batch).loss) << "step " << s;
+    }
+    EXPECT_EQ(steps_after, 40) << described_hint(chosen.get());
+    EXPECT_EQ(weights_sha256(one.get()), weights_sha256(chosen.get()));
   }
-  EXPECT_EQ(steps_after, 5) << described_hint(chosen.get());
-  EXPECT_EQ(weights_sha256(one.get()), weights_sha256(chosen.get()));
 }
 
 TEST_P(Branches, BitsAreThoseOfAStrictOrder) {

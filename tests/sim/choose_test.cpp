@@ -82,6 +82,14 @@ TEST(SimCandidates, OfOneStageARank) {
   EXPECT_FALSE(tight.contains("zb-h2 strict")) << "holds nearly twice as much";
 }
 
+TEST(SimCandidates, OfAnyOtherLayout) {
+  const auto names = names_of(candidates(Bed("language", kLoopOfTwo, 4).family));
+  for (const char* name : {"bfw", "zb-h1", "1f1b", "1f1b strict", "1f1b strict until late",
+                           "zb-h1 strict", "zb-h1 strict until late"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
 TEST(SimCandidates, NoneIsAboveItsCap) {
   for (const std::string_view preset : {"uniform", "language", "multimodal"}) {
     for (const Layout& layout : {kUncut, kVOfTwo, kLoopOfTwo}) {
