@@ -18,9 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SECONDS_MAX = 240  # of all but the build; 75 on two cores that do nothing else
 WORDS_MARGIN = 20  # percent of the words, above a guess
 EXACT_MARGIN = 10
-# After 1000 steps with this seed. The last digits depend on the processor.
-VALIDATION_LOSS = 0
-TOLERANCE = 0.02
+# After 1000 steps with this seed, in which the roundings of another processor grow.
+VALIDATION_LOSS = 0.41
+TOLERANCE = 0.1
 
 
 def run(*arguments):

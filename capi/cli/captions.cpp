@@ -245,9 +245,12 @@ std::string captions_text(const CaptionReport& report) {
                  static_cast<long long>(report.model.captions));
   row("exact captions", report.model.exact_share(), report.guessed.exact_share());
   row("right words", report.model.word_share(), report.guessed.word_share());
-  text += format("%-22s%lld, %.1f %% of their words right\n", "not in training",
-                 static_cast<long long>(report.unseen.captions), 100 * report.unseen.word_share());
-  return text;
+  text += format("%-22s%lld of the captions", "not in training",
+                 static_cast<long long>(report.unseen.captions));
+  if (report.unseen.captions > 0) {
+    text += format(", %.1f %% of their words right", 100 * report.unseen.word_share());
+  }
+  return text + "\n";
 }
 
 }  // namespace rrfp::cli
