@@ -177,7 +177,7 @@ Status measure_costs(const Graph& graph, const kernels::Kernels& kernels,
 namespace {
 
 Status check_costs(std::span<const int64_t> costs) {
-  int64_t left = std::numeric_limits<int64_t>::max();
+  int64_t left = std::numeric_limits<int64_t>::max() - 1;  // the greatest number is no sum here
   for (size_t b = 0; b < costs.size(); ++b) {
     if (costs[b] >= 0 && costs[b] <= left) {
       left -= costs[b];

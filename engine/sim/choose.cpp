@@ -132,7 +132,6 @@ std::vector<Candidate> candidates(const Family& family) {
   const auto strict = [&](std::string_view schedule, std::string_view then) {
     Candidate c;
     if (!make_candidate(family, schedule, Order::kStrict, c).ok()) return;
-    if (!core::check_strict(c.tasks, *c.hint, c.policy, {}).ok()) return;  // it would deadlock
     if (!within_caps(c.plans, family.caps)) return;
     c.name += " strict";
     Candidate late;
@@ -158,10 +157,6 @@ std::vector<Candidate> candidates(const Family& family) {
     ready("bfw");
     ready("zb-h1");
     ready("1f1b");
-    // With many stages on a rank and hardly more room than for one microbatch, an order that is
-    // known ahead makes more of the room than one decision after the other.
-    strict("1f1b", "1f1b");
-    strict("zb-h1", "zb-h1");
   }
   return all;
 }

@@ -68,22 +68,13 @@ void AutoChoice::apply(host::StepRequest& request) {
     if (next_.hint != nullptr) decision_ = std::move(next_);
   }
   const bool same = same_work(request.shape, decision_.shape);
-  fits_ = same || !decision_.policy.strict() || can_obey(request.shape);
+  fits_ = same || !decision_.policy.strict();
   const Decision& now = applied();
   request.hint = now.hint;
   request.policy = now.policy;
-  if (!same) request.policy.late_ns = 0;  // when tasks should start is not known
   request.shape.stage_ns = now.shape.stage_ns;
   request.shape.cost_permille = same ? now.shape.cost_permille : std::vector<int32_t>();
   request.shape.planned_ns = same ? now.shape.planned_ns : std::vector<int64_t>();
-}
-
-bool AutoChoice::can_obey(const core::StepShape& shape) const {
-  core::Policy policy = decision_.policy;
-  policy.late_ns = 0;
-  std::shared_ptr<const core::StepTasks> tasks;
-  return core::StepTasks::create(graph_, shape, tasks).ok() &&
-         core::check_strict(tasks, *decision_.hint, policy, caps_).ok();
 }
 
 void AutoChoice::observe(const core::StepShape& shape, std::vector<double> sizes,

@@ -68,9 +68,6 @@ class AutoChoice {
 
   [[nodiscard]] Decision first_decision() const;
   [[nodiscard]] const Decision& applied() const { return fits_ ? decision_ : first_; }
-  /// Whether what was decided, a strict order, can be obeyed with other work: that no rank waits
-  /// for ever or exceeds its cap.
-  [[nodiscard]] bool can_obey(const core::StepShape& shape) const;
   [[nodiscard]] Decision decide(const std::vector<Measured>& history) const;
   [[nodiscard]] std::vector<int64_t> stage_means(const std::vector<Measured>& history) const;
   void predict(const std::vector<Measured>& history, int32_t stage,

@@ -74,7 +74,6 @@ TEST_P(Branches, SmallestCapsDoNotStall) {
 }
 
 // The choice is made beside the steps, so that it is not known how many pass before it is there.
-// With little room it may be a strict order, which is obeyed where the work of a step allows it.
 TEST_P(Branches, BitsDoNotDependOnAChoiceByReplay) {
   for (const int64_t cap : {0, 3, 6}) {
     const TrainerPtr one = make_trainer(model_.b.model.get(), Pipeline());

@@ -212,8 +212,8 @@ TEST(Place, MisuseIsToldApart) {
   std::vector<int64_t> costs(kBlocks, 1);
   costs[3] = -1;
   EXPECT_EQ(failure(4, 2, costs), "the cost of block 3 is -1; expected 0 to " +
-                                      std::to_string(INT64_MAX - 3) + ", as the sum is of 64 bits");
-  costs[3] = INT64_MAX - 3;
+                                      std::to_string(INT64_MAX - 4) + ", as the sum is of 64 bits");
+  costs[3] = INT64_MAX - 4;
   EXPECT_NE(failure(4, 2, costs).find("the cost of block 4 is 1; expected 0 to 0"),
             std::string::npos);
 }

@@ -84,10 +84,7 @@ TEST(SimCandidates, OfOneStageARank) {
 
 TEST(SimCandidates, OfAnyOtherLayout) {
   const auto names = names_of(candidates(Bed("language", kLoopOfTwo, 4).family));
-  for (const char* name : {"bfw", "zb-h1", "1f1b", "1f1b strict", "1f1b strict until late",
-                           "zb-h1 strict", "zb-h1 strict until late"}) {
-    EXPECT_TRUE(names.contains(name)) << name;
-  }
+  EXPECT_EQ(names, (std::set<std::string>{"bfw", "zb-h1", "1f1b"}));
 }
 
 TEST(SimCandidates, NoneIsAboveItsCap) {

@@ -234,7 +234,7 @@ RRFP_API rrfp_status rrfp_model_measure(const rrfp_model *model, const rrfp_tens
  *   block_costs    one per block, >= 0, in any unit; null = estimated from the products
  *   first_blocks   gets the first block of each stage; first_blocks[0] is 0
  * Errors: RRFP_ERR_OUT_OF_RANGE if there are fewer blocks than stages, RRFP_ERR_INVALID_ARGUMENT for
- * costs below 0 or whose sum has more than 64 bits. */
+ * costs below 0 or whose sum does not fit an int64_t. */
 RRFP_API rrfp_status rrfp_model_partition(const rrfp_model *model, int32_t stages,
                                           const int64_t *block_costs, int32_t *first_blocks,
                                           rrfp_error *error);
