@@ -12,13 +12,13 @@
 namespace rrfp::cases {
 namespace {
 
-constexpr int kSleepMs = 120;
+constexpr int kSleepMs = 240;
 // A wait for a sleeping rank, less what the waiting one may come late on a busy machine; and a wait
 // for a rank that does not sleep.
-constexpr int64_t kLongNs = 70'000'000;
-constexpr int64_t kShortNs = 50'000'000;
+constexpr int64_t kLongNs = 140'000'000;
+constexpr int64_t kShortNs = 100'000'000;
 // Less than two sleeps.
-constexpr int64_t kOneSleepNs = 220'000'000;
+constexpr int64_t kOneSleepNs = 440'000'000;
 
 void sleep_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
@@ -118,16 +118,18 @@ TEST(Report, WaitingBecauseOfStrictOrder) {
 /// Rank 1 owns stage 1, which waits for a slow stage 0, and stage 2, which is ready at once but
 /// comes later in the hint.
 StepResult run_with_holding(int32_t permille) {
+  // Long beside what rank 1 may be late on a loaded machine.
+  constexpr int kAnnouncedMs = 400;
   ToyPipeline toy(2);
   std::atomic<bool> announced{false};
   toy.add_stage({[&](TaskContext& c) {
                    announced = true;
-                   sleep_ms(kSleepMs);
+                   sleep_ms(kAnnouncedMs);
                    relay(c, 0);
                  },
                  {},
                  {}},
-                0, 0, 0, kSleepMs * 1'000'000);
+                0, 0, 0, kAnnouncedMs * 1'000'000);
   toy.add_stage({nothing, [](TaskContext& c) { relay(c, 0); }, {}}, RRFP_STAGE_LOSS, 1, 0,
                 1'000'000);
   toy.add_stage({nothing, {}, {}}, RRFP_STAGE_LOSS, 1, 0, 1'000'000'000);
